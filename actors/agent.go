@@ -27,10 +27,9 @@ type Agent[In, Out any] struct {
 	calls      []compensable // the actors that the agent is known to call: those passed to NewAgent or NewTypedAgent
 }
 
-// DefineAgent returns an agent with the given handler. The schema is sent to a
-// model if the agent is a tool of another agent; otherwise it may be nil.
-// DefineAgent panics if LLM services do not accept the name, the handler is
-// nil, or an option is invalid.
+// DefineAgent returns an agent with the given handler. The schema is sent to a model if the agent
+// is a tool of another agent; otherwise it may be nil. DefineAgent panics if LLM services would not
+// accept the name, if the handler is nil, or if an option is invalid.
 func DefineAgent[In, Out any](name, description string, schema Schema, handler core.Handler[In, Out], opts ...Option) Agent[In, Out] {
 	if err := CheckFunctionName(name); err != nil {
 		panic(err)
@@ -44,31 +43,30 @@ func (a Agent[In, Out]) Call(ctx context.Context, in In) (Out, error) {
 	return a.definition.Event().Execute(ctx, in)
 }
 
-// Event returns a call that can be given a tag and a retry configuration of
-// its own.
+// Event returns a call that can be given its own tag and retry configuration.
 func (a Agent[In, Out]) Event() core.ExecutionEvent[In, Out] { return a.definition.Event() }
 
-// Require returns a copy with one more precondition.
+// Require returns a copy of the agent with one more precondition.
 func (a Agent[In, Out]) Require(condition func(context.Context, In) error) Agent[In, Out] {
 	a.definition = a.definition.Require(condition)
 	return a
 }
 
-// Ensure returns a copy with one more postcondition.
+// Ensure returns a copy of the agent with one more postcondition.
 func (a Agent[In, Out]) Ensure(condition func(context.Context, In, Out) error) Agent[In, Out] {
 	a.definition = a.definition.Ensure(condition)
 	return a
 }
 
-// Compensate returns a copy whose completed calls are undone by f; see [Tool.Compensate].
-// f must also undo the calls that the agent made.
+// Compensate returns a copy of the agent whose completed calls are undone by f; see
+// [Tool.Compensate]. f must also undo the calls that the agent made.
 func (a Agent[In, Out]) Compensate(f func(context.Context, In, Out) error) Agent[In, Out] {
 	a.definition = a.definition.Compensate(f)
 	return a
 }
 
-// Compensations returns the compensations of the agent and, at any depth, those of the model and
-// the functions that were passed to its constructor. For an agent made by DefineAgent or
+// Compensations returns the agent's own compensations and, at any depth, those of the model and the
+// functions that were passed to its constructor. For an agent made by DefineAgent or
 // decorators.Agent, the calls in its handler are not known, so their compensations are not
 // included.
 func (a Agent[In, Out]) Compensations() []*core.Compensation {
@@ -90,14 +88,14 @@ func (a Agent[In, Out]) Prepare(ctx context.Context, arguments string) (Prepared
 	return prepare(ctx, a.Name(), a.definition, a.schema, arguments)
 }
 
-// NewAgent returns an agent that answers a prompt: it asks llm and calls the tools that the model
-// asks for, until the model answers without asking for one. NewAgent panics for the same reasons as
-// DefineAgent, and also if two tools have the same name or if an option is only for
+// NewAgent returns an agent that answers a prompt: it asks llm and makes the tool calls that the
+// model requests, until the model answers without requesting any. NewAgent panics for the same
+// reasons as DefineAgent, and also if two tools have the same name or if an option is only for
 // [NewTypedAgent].
 //
 // The returned answer is always complete: if the model was cut off, or the service withheld the
-// answer or failed in the middle, the agent fails with an *[UnfinishedError]. If the answer is
-// empty, the model is asked again, as after a failed postcondition of the LLM.
+// answer or failed partway, the agent fails with an *[UnfinishedError]. If the answer is empty, the
+// model is asked again, as it is when a postcondition of the LLM fails.
 //
 // The agent can be a tool of another agent, whose model then sends {"text": …} and receives the
 // text of the answer.
@@ -112,9 +110,9 @@ func NewAgent(name string, llm LLM, opts ...Option) Agent[Prompt, Answer] {
 }
 
 // withVoidDeltas wraps the handler of an agent or a tool: each attempt after the first begins by
-// reporting that the deltas from earlier attempts are void. The calls of the new attempt have
-// different addresses, so their deltas would not replace the earlier ones. If the handler itself
-// emits text, it ends by reporting that the text is complete.
+// reporting that the deltas from earlier attempts are void. This is necessary because the calls of
+// the new attempt have different addresses, so their deltas would not replace the earlier ones. If
+// the handler itself emits text, it ends by reporting that the text is complete.
 func withVoidDeltas[In, Out any](handler core.Handler[In, Out]) core.Handler[In, Out] {
 	return func(ctx context.Context, in In) (Out, error) {
 		emit := live.Emitter(ctx)
@@ -123,7 +121,7 @@ func withVoidDeltas[In, Out any](handler core.Handler[In, Out]) core.Handler[In,
 		}
 		voidDeltas(ctx)
 		own := core.ScopeOf(ctx)
-		var isOpen atomic.Bool // whether text was emitted after the last PartEnd
+		var isOpen atomic.Bool // whether text was emitted since the last PartEnd
 		defer func() {
 			if isOpen.Load() {
 				emit(live.Delta{Part: live.PartEnd})
@@ -200,8 +198,8 @@ func newLoop(name string, llm LLM, opts []Option) (*loop, *options) {
 	return l, o
 }
 
-// checkNotEmpty is a postcondition that fails if the answer is empty. Truncated
-// answers are checked later.
+// checkNotEmpty is a postcondition that fails if the answer is empty. Whether an answer was
+// truncated is checked later.
 func checkNotEmpty(_ context.Context, _ Request, resp Response) error {
 	switch resp.finish() {
 	case FinishStop, FinishOther:
@@ -212,21 +210,21 @@ func checkNotEmpty(_ context.Context, _ Request, resp Response) error {
 	return nil
 }
 
-// WithTools gives an agent tools, or other agents as tools. The tools are sent
-// to the model in the given order.
+// WithTools gives an agent tools, which may be other agents. The tools are sent to the model in the
+// given order.
 func WithTools(functions ...Function) Option {
 	return agentOption("WithTools", func(o *options) { o.functions = append(o.functions, functions...) })
 }
 
-// WithToolsFunc gives an agent tools that are determined inside each of its calls, such as the
-// tools that a server lists. They come after the tools from [WithTools] and from an earlier
+// WithToolsFunc gives an agent tools that are determined during each of its calls, such as the
+// tools that a server lists. They come after the tools from [WithTools] and from any earlier
 // WithToolsFunc.
 //
-// take is called whenever the agent's handler is entered, including when its run is resumed. take
-// must read data from outside the run in a [core.Step]: the list is then recorded, the model sees
-// the same tools after a resume, and a replay needs no server. The call fails if take returns an
-// error, if two tools have the same name, or if a tool of a typed agent is named answer.
-// [Agent.Compensations] does not include the compensations of these tools.
+// take is called whenever the agent's handler is entered, including when its run is resumed. If
+// take reads data from outside the run, it must do so in a [core.Step]: the list is then recorded,
+// the model sees the same tools after a resume, and a replay needs no server. The call fails if
+// take returns an error, if two tools have the same name, or if a tool of a typed agent is named
+// answer. [Agent.Compensations] does not include the compensations of these tools.
 func WithToolsFunc(take func(context.Context) ([]Function, error)) Option {
 	return agentOption("WithToolsFunc", func(o *options) {
 		if take == nil {
@@ -242,8 +240,8 @@ func WithInstructions(text string) Option {
 }
 
 // WithInstructionParts sets the parts of an agent's system message, which must all be text. A part
-// may have fields for particular services, such as a marker for the end of the part of the prompt
-// that is to be cached; see [Extra]. If several options set the agent's instructions, the last one
+// may have fields for particular services, such as a marker for the end of the prompt prefix that
+// is to be cached; see [Extra]. If several options set the agent's instructions, the last one
 // applies.
 func WithInstructionParts(parts ...Part) Option {
 	return agentOption("WithInstructionParts", func(o *options) {
@@ -257,9 +255,9 @@ func WithInstructionParts(parts ...Part) Option {
 }
 
 // WithInstructionsFunc sets a function that builds the system message for each call of the agent,
-// for example to include the date. If the text is empty, no system message is sent. build is called
-// once for each call: the text is recorded as the step "instructions" and stays the same when the
-// call is resumed. If build returns an error, the call fails.
+// for example to include the date. If the returned text is empty, no system message is sent. build
+// is called once for each call: its text is recorded as the step "instructions" and stays the same
+// when the call is resumed. If build returns an error, the call fails.
 func WithInstructionsFunc(build func(context.Context, Prompt) (string, error)) Option {
 	return agentOption("WithInstructionsFunc", func(o *options) { o.instructions = instructions{build: build} })
 }
@@ -276,9 +274,9 @@ func WithDescription(text string) Option {
 }
 
 // WithMaxTurns limits how often an agent asks its LLM before the agent fails with [ErrTurnLimit].
-// Requests that follow tool calls count, and so do a typed agent's requests for a corrected
-// answer. If a service refuses a request because of its format, and the request is repeated with a
-// tool, both count as one. Defaults to 10.
+// Requests that follow tool calls count, and so do a typed agent's requests for a corrected answer.
+// If a service refuses a request because of its format and the request is repeated with a tool
+// instead, the two count as one. Defaults to 10.
 func WithMaxTurns(n int) Option {
 	return agentOption("WithMaxTurns", func(o *options) {
 		if n < 1 {
@@ -299,9 +297,8 @@ func WithToolWorkers(n int) Option {
 	})
 }
 
-// WithStopOnToolError makes an agent fail when a tool call has failed for good.
-// Without this option, the failure is sent to the model, and the agent
-// continues.
+// WithStopOnToolError makes an agent fail when a tool call fails permanently. Without this option,
+// the failure is sent to the model, and the agent continues.
 func WithStopOnToolError() Option {
 	return agentOption("WithStopOnToolError", func(o *options) { o.stopOnError = true })
 }

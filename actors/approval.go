@@ -20,32 +20,30 @@ var ErrNotApproved = errors.New("not approved")
 
 func init() { record.RegisterError("actors.ErrNotApproved", ErrNotApproved) }
 
-// WithApproval makes calls to a tool wait for a person's approval: the run is paused with
-// a question that shows the tool and the arguments, and continues when the question is
-// answered with an [Approval] (see state.Answer). Preconditions are checked before the
-// question is asked. If the person changes the arguments and the new ones do not fit the
-// tool, the answer is refused at once. If the tool's schema was not inferred from a type,
-// or contains references, the new arguments are instead checked when the run continues;
-// if they do not fit, the question is asked again and states the problem.
+// WithApproval makes calls to a tool wait for a person's approval: the run is paused with a
+// question that shows the tool and the arguments, and continues when the question is answered with
+// an [Approval] (see state.Answer). Preconditions are checked before the question is asked. If the
+// person changes the arguments and the new ones do not fit the tool, the answer is refused at once.
+// If the tool's schema was not inferred from a type, or contains references, the new arguments are
+// instead checked when the run continues; if they do not fit, the question is asked again and
+// states the problem.
 //
-// The question is asked by another call, which surrounds the tool call. The name of that
-// other call is approve_ followed by the tool's name. An approved call runs with the
-// approved arguments and with the tool's retries, time limits and conditions. One
-// approval is enough: neither a retry nor a resumed run asks again. As for any tool,
-// [WithInDoubt] determines whether an approved call may be made twice if the process
-// ended while the call was running.
+// The question is asked by another call, which surrounds the tool call. Its name is approve_
+// followed by the tool's name. An approved call runs with the approved arguments and with the
+// tool's retries, time limits and conditions. One approval is enough: neither a retry nor a resumed
+// run asks again. As for any tool, [WithInDoubt] determines whether an approved call may be made
+// twice if the process ended while the call was running.
 //
-// The options determine which calls need approval ([ApprovalIf]), what the question
-// is ([ApprovalQuestion]), and which answer is used if nobody answers in time
-// ([ApprovalDefault]):
+// The options determine which calls need approval ([ApprovalIf]), what the question is
+// ([ApprovalQuestion]), and which answer is used if nobody answers in time ([ApprovalDefault]):
 //
 //	actors.WithApproval(
 //		actors.ApprovalIf(func(t Transfer) bool { return t.Euros > 100 }),
 //		actors.ApprovalQuestion(func(t Transfer) string { return fmt.Sprintf("Send %d EUR to %s?", t.Euros, t.To) }),
 //		actors.ApprovalDefault(24*time.Hour, actors.Disapprove("nobody has answered")))
 //
-// Outside a run, a call that needs approval fails with core.ErrNoRun, since it
-// cannot ask a question.
+// Outside a run, a call that needs approval fails with core.ErrNoRun, since it cannot ask a
+// question.
 func WithApproval(how ...ApprovalOption) Option {
 	return func(o *options) {
 		o.approval = new(approval)
@@ -66,11 +64,11 @@ type approval struct {
 	needed   any // a func(In) bool; if nil, every call needs approval
 	question any // a func(In) string; if nil, the default question is asked
 	after    time.Duration
-	answer   Approval // the answer that is used after that time
+	answer   Approval // the answer used after that time
 }
 
 // ApprovalIf requires approval for a call only if needed returns true for its arguments, for
-// example if an amount is above 100 EUR. In must be the tool's input type, or else the tool's
+// example if an amount is above 100 EUR. In must be the tool's input type; otherwise the tool's
 // constructor panics. The result must depend only on the arguments, since needed is called again
 // when the run is resumed. If needed panics, the call fails. ApprovalIf panics if needed is nil.
 func ApprovalIf[In any](needed func(In) bool) ApprovalOption {
@@ -80,10 +78,10 @@ func ApprovalIf[In any](needed func(In) bool) ApprovalOption {
 	return func(a *approval) { a.needed = needed }
 }
 
-// ApprovalQuestion sets the text of the question. Whoever answers sees the arguments
-// only if the text contains them. If the text is empty, the default question is asked,
-// which contains the tool's name and the arguments. In must be the tool's input type,
-// or else the tool's constructor panics. ApprovalQuestion panics if text is nil.
+// ApprovalQuestion sets the text of the question. The person who answers sees the arguments only if
+// the text contains them. If the text is empty, the default question is asked, which contains the
+// tool's name and the arguments. In must be the tool's input type; otherwise the tool's constructor
+// panics. ApprovalQuestion panics if text is nil.
 func ApprovalQuestion[In any](text func(In) string) ApprovalOption {
 	if text == nil {
 		panic("actors: ApprovalQuestion got nil")
@@ -91,10 +89,10 @@ func ApprovalQuestion[In any](text func(In) string) ApprovalOption {
 	return func(a *approval) { a.question = text }
 }
 
-// ApprovalDefault sets the answer that is used if nobody answers within the given
-// time after the question was asked. A runner then resumes the run, as for
-// [core.AwaitDefault]. ApprovalDefault panics if after is not positive. The tool's
-// constructor panics if the arguments in answer do not fit the tool.
+// ApprovalDefault sets the answer that is used if nobody answers within the given time after the
+// question was asked. A runner resumes the run at that time, as it does for [core.AwaitDefault].
+// ApprovalDefault panics if after is not positive. The tool's constructor panics if the arguments
+// in answer do not fit the tool.
 func ApprovalDefault(after time.Duration, answer Approval) ApprovalOption {
 	if after <= 0 {
 		panic(fmt.Sprintf("actors: ApprovalDefault(%v, …): want a positive duration", after))
@@ -107,11 +105,11 @@ type typedApproval[In any] struct {
 	needed   func(In) bool   // if nil, every call needs approval
 	question func(In) string // if nil, the default question is asked
 	answer   *schema.Schema
-	byTime   engine.DefaultAnswer // zero if there is none
+	byTime   engine.DefaultAnswer // zero if there is no default answer
 }
 
-// newApproval converts the functions that the approval a contains to functions that take an In. It
-// panics if one of them takes another type.
+// newApproval converts the functions in the approval a to functions that take an In. It panics if
+// one of them takes another type.
 func newApproval[In any](tool string, a *approval, arguments Schema) *typedApproval[In] {
 	of := &typedApproval[In]{answer: answerSchema(arguments)}
 	var ok bool
@@ -132,9 +130,9 @@ func newApproval[In any](tool string, a *approval, arguments Schema) *typedAppro
 	return of
 }
 
-// answerSchema returns the schema for the [Approval] of a tool call. It contains the schema of the
-// arguments if that schema was inferred from a type and has no references: a reference is relative
-// to the root of its schema. Otherwise, the arguments are checked when the run continues.
+// answerSchema returns the schema for the [Approval] of a tool call. It includes the schema of the
+// arguments if that schema was inferred from a type and has no references: they would be resolved
+// relative to the wrong root. Otherwise, the arguments are checked when the run continues.
 func answerSchema(arguments Schema) *schema.Schema {
 	of := json.RawMessage(`{"description":"any JSON value"}`)
 	if inferred, ok := arguments.(*schema.Schema); ok && !bytes.Contains(inferred.JSON(), []byte(`"$ref"`)) {
@@ -150,7 +148,7 @@ func checkTaken(tool, option string, got any, ok bool, in any) {
 	}
 }
 
-// text returns the question about a call.
+// text returns the text of the question about a call.
 func (a *typedApproval[In]) text(tool string, in In) (string, error) {
 	if a.question != nil {
 		if text := a.question(in); text != "" {
@@ -190,7 +188,7 @@ func ApproveWith(arguments any) (Approval, error) {
 // Disapprove refuses the call. The model sees the reason.
 func Disapprove(reason string) Approval { return Approval{Reason: reason} }
 
-// approvalDefinition returns the definition of a call that asks for approval and then calls the
+// approvalDefinition returns the definition of the call that asks for approval and then calls the
 // tool.
 func (t Tool[In, Out]) approvalDefinition() *core.Definition[In, Out] {
 	name := t.Name()
@@ -215,7 +213,7 @@ func approvalSpec(tool core.Spec) core.Spec {
 	return core.Spec{Kind: record.KindAgent, Name: "approve_" + tool.Name, Description: tool.Description, NoStore: tool.NoStore}
 }
 
-// ask returns the arguments that were approved.
+// ask asks for approval and returns the approved arguments.
 func (t Tool[In, Out]) ask(ctx context.Context, name string, in In) (In, error) {
 	text, err := t.typedApproval.text(name, in)
 	if err != nil {
@@ -228,7 +226,7 @@ func (t Tool[In, Out]) ask(ctx context.Context, name string, in In) (In, error) 
 	var changed In
 	question := engine.Question{Awaits: record.AwaitAnswer, Text: text, Schema: t.typedApproval.answer.JSON()}
 	err = engine.Await(ctx, question, t.typedApproval.byTime, func(encoded []byte) error {
-		approval, changed = Approval{}, *new(In) // they may hold an answer that did not fit
+		approval, changed = Approval{}, *new(In) // both may hold an answer that did not fit
 		return readApproval(encoded, t.typedApproval.answer, t.schema, &approval, &changed)
 	})
 	switch {

@@ -55,7 +55,7 @@ func newOffice(t *testing.T, opts ...actors.Option) *office {
 	return o
 }
 
-// run begins or resumes the run and returns the answer and the open questions.
+// run starts or resumes the run and returns the answer and the open questions.
 func (o *office) run() (string, []core.Question, error) {
 	o.t.Helper()
 	st, err := state.Open(o.t.Context(), o.store, "r")

@@ -10,10 +10,10 @@ import (
 
 // Annotate adds attributes to the attempt that ctx belongs to (see [core.Annotate]), one for each
 // option that is set: request_model, max_tokens, temperature, top_p, seed, stop (as JSON), effort
-// and output_type (json if there is a format). It also records the numbers top_k,
-// frequency_penalty, presence_penalty and n from ExtraBody. [NewLLM] calls Annotate with the
-// options of the request. A handler with defaults of its own should call it with the options that
-// it sends.
+// and output_type (json if there is a format). From ExtraBody, it also records top_k,
+// frequency_penalty, presence_penalty and n if they are numbers. [NewLLM] calls Annotate with the
+// options of the request. A handler with its own defaults should call it with the options that it
+// sends.
 func (o ModelOptions) Annotate(ctx context.Context) {
 	setAttribute(ctx, "request_model", o.Model)
 	setAttribute(ctx, "max_tokens", o.MaxTokens)

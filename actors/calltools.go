@@ -19,7 +19,7 @@ type CallResult struct {
 type CallResults []CallResult
 
 // CallTools makes the calls in parallel, each as a branch of the group g, as [Parallel] does, and
-// returns their results. All calls run to their end, regardless of g.CollectAll. If a call fails,
+// returns their results. All calls run to completion, regardless of g.CollectAll. If a call fails,
 // or its function is not in tools, its result contains the error. CallTools itself returns an error
 // only if the group did not run or did not finish.
 func CallTools(ctx context.Context, g Group, tools ToolSet, calls []ToolCall) (CallResults, error) {

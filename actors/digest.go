@@ -9,10 +9,10 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A conversation grows by a few messages from turn to turn, and each turn is a call whose input is
-// hashed. To avoid hashing every message again, the hash of a conversation is computed from the
-// hash of the conversation before the last message and the hash of that message. An agent keeps the
-// hashes that it has computed.
+// A conversation grows by a few messages in each turn, and each turn is a call whose input is
+// hashed. To avoid hashing every message again, the hash of a conversation is computed from two
+// hashes: that of the conversation without its last message, and that of the message. An agent
+// keeps the hashes that it has computed.
 
 // digests holds the hashes of a conversation after each message.
 type digests struct {
@@ -25,7 +25,7 @@ type digest struct {
 	message  Message
 	identity record.Hash // see Request.Identity
 	whole    record.Hash
-	size     int // a lower bound for the size of the encoded messages
+	size     int // a lower bound on the size of the encoded messages
 }
 
 // of returns the digest of the messages. It encodes only the messages that are new or have changed.
@@ -79,8 +79,8 @@ func chainHash(before, hash record.Hash) record.Hash {
 	return record.Hash(sum[:len(before)])
 }
 
-// isCopiedAs reports whether n is a copy of m, or m itself: the fields of n equal those of m, and
-// the slices and the map share their memory with those of m.
+// isCopiedAs reports whether n is m itself or a copy of it: the fields of both are equal, and their
+// slices and map share the same memory.
 func (m *Message) isCopiedAs(n *Message) bool {
 	return m.Role == n.Role && m.Text == n.Text && m.Reasoning == n.Reasoning && m.Refusal == n.Refusal &&
 		m.ToolCallID == n.ToolCallID && m.IsError == n.IsError && m.Opaque == n.Opaque && m.Commentary == n.Commentary &&

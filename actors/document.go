@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Models are told to answer with a JSON document only. If nothing enforces that, many put the
+// Models are told to answer with only a JSON document. If nothing enforces this, many put the
 // document into a fence, write something before it, or think aloud in <think> tags. If the document
-// can be found anyway, there is no need to pay for another answer.
+// can still be found, there is no need to pay for another answer.
 
-// maxDocuments limits how many possible beginnings of a document are tried in an answer.
+// maxDocuments limits how many possible beginnings of a document are tried in one answer.
 const maxDocuments = 32
 
-// documentIn returns the document in an answer: the whole text if check accepts it, or else the
-// last JSON object in the text that check accepts. If check accepts none, problem is the error for
-// the last object in the text, or for the whole text if it contains no object.
+// documentIn returns the document in an answer: the whole text if check accepts it; otherwise the
+// last JSON object in the text that check accepts. If check accepts nothing, problem is the error
+// for the last object in the text, or for the whole text if it contains no object.
 func documentIn(text string, check func(string) error) (document string, problem error) {
 	whole := strings.TrimSpace(text)
 	if problem = check(whole); problem == nil {
@@ -62,8 +62,8 @@ func objectsIn(text string) []string {
 	return found
 }
 
-// beginsObject reports whether text, which follows a brace, may be the rest of a JSON object. The
-// brace may also belong to a formula or to code.
+// beginsObject reports whether text, which comes after a brace, may be the rest of a JSON object.
+// Otherwise the brace may belong to a formula or to code.
 func beginsObject(text string) bool {
 	text = strings.TrimLeft(text, " \t\r\n")
 	return text != "" && (text[0] == '"' || text[0] == '}')

@@ -32,7 +32,7 @@ func FuzzDocumentIn(f *testing.F) {
 	})
 }
 
-// The document is found after any number of formulas, or of functions in a program.
+// The document is found even after any number of formulas, or of functions in a program.
 func TestDocumentIsFoundAfterOtherBraces(t *testing.T) {
 	const want = `{"a": 1}`
 	check := func(s string) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-go/reprise/decorators"
 )
 
-// An agent that was cut off is entered again, so an effect in its handler would silently happen
+// An agent that was cut off is entered again, so any effect in its handler would silently happen
 // twice.
 func TestOptionsAgainstASecondEffectAreNotForAgents(t *testing.T) {
 	handler := func(context.Context, string) (string, error) { return "", nil }

@@ -18,8 +18,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// The text of an error states nothing twice: in the first execution, after a resume, and if every
-// error was encoded and decoded.
+// The text of an error does not repeat itself: neither in the first execution, nor after a resume,
+// nor when every error has been encoded and decoded.
 func TestErrorOfACallSaysNothingTwice(t *testing.T) {
 	weather := testkit.Tool(t, "weather", core.RetryConfig{MaxAttempts: 1}, testkit.Fail(errBoom))
 	flaky := testkit.Tool(t, "flaky", core.RetryConfig{InitialDelay: core.NoDelay}, testkit.Fail(core.Retryable(errBoom)))
@@ -95,7 +95,7 @@ func TestErrorOfACallSaysNothingTwice(t *testing.T) {
 	}
 }
 
-// failWith returns a function that fails with the text.
+// failWith returns a function that fails with the given text.
 func failWith(text string) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) { return "", fmt.Errorf("%s", text) }
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// An agent with one tool. The model is a script; openai.New makes a real one.
+// An agent with one tool. Here the model is a script; openai.New makes a real one.
 func Example() {
 	type City struct {
 		Name string `json:"name" jsonschema:"the city to look up"`
@@ -57,7 +57,7 @@ func Example() {
 	// assistant completed
 }
 
-// When a trip fails, the tickets for its bookings are given back.
+// When a trip fails, the tickets that were booked for it are returned.
 func ExampleTool_Compensate() {
 	type Seat struct {
 		Number int `json:"number"`
@@ -77,8 +77,7 @@ func ExampleTool_Compensate() {
 		return "", errors.New("the hotel is full")
 	})
 
-	// A stored run must know what it may have to undo, since it continues after a
-	// crash.
+	// A stored run must know what it may have to undo, since it may continue after a crash.
 	st, err := state.Open(context.Background(), memstore.New(), "trip-1", state.WithCompensations(book))
 	if err != nil {
 		fmt.Println(err)
@@ -93,7 +92,7 @@ func ExampleTool_Compensate() {
 	// trip: permanent: the hotel is full
 }
 
-// The service did not answer in time, so nobody knows whether the seat is booked.
+// The service did not answer in time, so nobody knows whether the seat was booked.
 func ExampleTool_CompensateInDoubt() {
 	type Seat struct {
 		Number int `json:"number"`
@@ -161,8 +160,7 @@ func ExampleStream() {
 	// "It is 4 °C." after 1 turn
 }
 
-// The answer of the agent is a value. A first answer that does not fit is sent back
-// to the model.
+// The agent's answer is a value. The first answer does not fit, so it is sent back to the model.
 func ExampleNewTypedAgent() {
 	type Weather struct {
 		City  string  `json:"city"`

@@ -8,8 +8,8 @@ import (
 )
 
 // Errors from models that a retry cannot fix. Use errors.Is to test for them in the error of an LLM
-// or an agent, whether it was returned or read from a record. They do not depend on the codes that
-// a service uses.
+// or an agent, whether the error was returned or read from a record. They do not depend on the
+// codes that a particular service uses.
 var (
 	ErrContextTooLong    = errors.New("the conversation is longer than the model's context")
 	ErrQuota             = errors.New("the quota is used up, or the account is inactive")
@@ -18,8 +18,8 @@ var (
 	ErrFormatUnsupported = errors.New("the service does not support the format of the answer")
 )
 
-// An UnfinishedError is the failure of an agent whose model stopped in the
-// middle of an answer. It is never retried: the model would stop there again.
+// An UnfinishedError is the failure of an agent whose model stopped in the middle of an answer. It
+// is never retried, because the model would stop there again.
 type UnfinishedError struct {
 	Finish  Finish // FinishLength, FinishFilter, FinishRefusal or FinishError
 	Partial string // the text that the model wrote before it stopped

@@ -19,8 +19,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// The winner is recorded, but the program no longer has that branch. Whatever the policy, the run
-// does not fail because of this: it continues with the previous program.
+// The winner is recorded, but the program no longer has that branch. Regardless of the policy, the
+// run does not fail because of this: it continues with the previous program.
 func TestFirstWithoutTheBranchThatWonStopsTheRun(t *testing.T) {
 	for name, policy := range map[string]state.DivergencePolicy{"fail": state.DivergenceFail, "trust": state.DivergenceTrust, "rerun": state.DivergenceRerun} {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestFirstWithoutTheBranchThatWonStopsTheRun(t *testing.T) {
 }
 
 // The branch that ended first is recorded, but the program no longer has it. The run does not
-// complete without the outputs of the other branches.
+// complete, because the outputs of the other branches are missing.
 func TestMapSeqWithoutTheBranchThatEndedNextStopsTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wait := decorators.Tool("wait", "", func(_ context.Context, in number) (int, error) {

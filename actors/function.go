@@ -17,17 +17,16 @@ type Function interface {
 	// Describe returns what is sent to the model.
 	Describe() FunctionSpec
 
-	// Prepare checks the arguments, a JSON object from the model, and claims
-	// the address of the call in the scope of ctx. If they are not JSON, or the
-	// schema does not allow them, the error is an *[ArgumentsError].
+	// Prepare checks the arguments, a JSON object from the model, and claims the address of the
+	// call in the scope of ctx. If the arguments are not JSON, or the schema does not allow them,
+	// the error is an *[ArgumentsError].
 	Prepare(ctx context.Context, arguments string) (PreparedFunction, error)
 }
 
-// A PreparedFunction makes the prepared call, which it can do only once, and
-// returns the output in the form that is sent to the model. A string, a
-// json.RawMessage, a [ToolOutput], a [Part] and a []Part are sent unchanged. If
-// a value has a method ToolResult() string, the result of that method is sent.
-// Any other value is sent as JSON.
+// A PreparedFunction makes the prepared call, which can be made only once, and returns the output
+// in the form that is sent to the model. A string, a json.RawMessage, a [ToolOutput], a [Part] or a
+// []Part is sent unchanged. If a value has a method ToolResult() string, the result of that method
+// is sent. Any other value is sent as JSON.
 type PreparedFunction func(ctx context.Context) (ToolOutput, error)
 
 // A ToolOutput is the output of a function as it is sent to a model: text,
@@ -100,10 +99,10 @@ func toolOutput(name string, out any) (ToolOutput, error) {
 	return ToolOutput{Text: text}, err
 }
 
-// resultText converts an output to text for a model.
+// resultText converts an output to the text that is sent to a model.
 func resultText(name string, out any) (text string, err error) {
 	defer func() {
-		if p := recover(); p != nil { // a method of the output type has panicked
+		if p := recover(); p != nil { // a method of the output type panicked
 			err = fmt.Errorf("actors: converting the output of %s to text panicked: %v", name, p)
 		}
 	}()
@@ -130,8 +129,8 @@ func jsonText(v any) (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), err
 }
 
-// A ToolSet is an ordered set of functions with different names. It is
-// immutable. The zero ToolSet is empty.
+// A ToolSet is an ordered set of functions with distinct names. It is immutable. The zero ToolSet
+// is empty.
 type ToolSet struct {
 	functions []Function
 	specs     []FunctionSpec
@@ -193,8 +192,8 @@ func (ts ToolSet) Lookup(name string) (Function, bool) {
 // Len returns the number of functions.
 func (ts ToolSet) Len() int { return len(ts.functions) }
 
-// names lists the names of the functions, for a model that asked for a
-// function that does not exist.
+// names lists the names of the functions. It is used to answer a model that asked for a function
+// that does not exist.
 func (ts ToolSet) names() string {
 	names := make([]string, len(ts.specs))
 	for i, spec := range ts.specs {

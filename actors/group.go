@@ -15,10 +15,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Group configures how [Map] and [Parallel] make independent calls in
-// parallel. Each call is a branch with a scope of its own. Branches are
-// numbered in the order of submission, so their calls have the same addresses
-// in every run.
+// A Group configures how [Map] and [Parallel] make independent calls in parallel. Each call is a
+// branch with its own scope. Branches are numbered in the order of submission, so their calls have
+// the same addresses in every run.
 type Group struct {
 	// Name is the name of the group in addresses, such as
 	// assistant/group:name/3/weather. It is required.
@@ -27,34 +26,33 @@ type Group struct {
 	// Workers limits how many branches run at once. Defaults to no limit.
 	Workers int
 
-	// CollectAll lets every branch run to its end, whatever happens to the others. By default, the
-	// first failure interrupts the other branches, and branches that are waiting for a worker are
-	// not started. The same holds when the run is resumed: after a recorded failure, the branches
-	// without a recorded outcome do not begin. The branches with a recorded outcome are recalled
-	// first, so they must not wait for the others.
+	// CollectAll lets every branch run to completion, whatever happens to the others. By default,
+	// the first failure interrupts the other branches, and branches that are waiting for a worker
+	// are not started. The same holds when the run is resumed: after a recorded failure, the
+	// branches without a recorded outcome do not begin. The branches with a recorded outcome are
+	// recalled before any others begin, so they must not wait for those.
 	CollectAll bool
 
-	// Timeout limits the duration of the group: when it has passed, branches that have not ended
-	// are interrupted, and the group fails with [core.ErrGroupTimeout]. When the run is resumed,
-	// the timeout starts again. Defaults to no limit.
+	// Timeout limits the duration of the group: when it expires, branches that have not ended are
+	// interrupted, and the group fails with [core.ErrGroupTimeout]. When the run is resumed, the
+	// timeout starts again. Defaults to no limit.
 	Timeout time.Duration
 
 	// YieldWaits lets a branch of [Map] release its worker while it waits for its next attempt:
-	// another branch begins, and the waiting branch continues when a worker is free. Workers then
-	// limits the attempts that run at once, not the branches that have begun.
+	// another branch can begin, and the waiting branch continues when a worker is free. Workers
+	// then limits how many attempts run at the same time, not how many branches have begun.
 	YieldWaits bool
 
 	// OnFailure, if set, is called for each branch that fails, in the goroutine of the branch, with
 	// the branch's number, counted from 1. It is for branches that depend on each other: for
-	// example, one branch may begin when another has failed. When a resumed run enters the group again,
-	// a failed branch does not run again, but OnFailure is called for it again, before any branch
-	// without a recorded outcome begins. Except with [MapSeq], a group that completed is recalled
-	// without its branches. If OnFailure panics or calls runtime.Goexit, that is added to the branch's
-	// error.
+	// example, one branch may begin when another has failed. When a resumed run enters the group
+	// again, a failed branch does not run again, but OnFailure is called for it again, before any
+	// branch without a recorded outcome begins. A completed group is recalled without its branches,
+	// except with [MapSeq]. If OnFailure panics or calls runtime.Goexit, this is added to the
+	// branch's error.
 	OnFailure func(branch int, err error)
 
-	// Interceptors are called around the attempts of the branches of [Map], inside
-	// the actor's own interceptors.
+	// Interceptors wrap the attempts of the branches of [Map], inside the actor's own interceptors.
 	Interceptors []core.Interceptor
 }
 
@@ -70,12 +68,12 @@ type GroupError struct {
 	Branches int           // the total number of branches
 	Failed   []BranchError // in the order of submission
 
-	// NotEnded lists the branches, counted from 1, that were interrupted or not
-	// started because of a failure or the group's timeout. All others
+	// NotEnded lists the branches, counted from 1, that were interrupted or not started because of
+	// a failure or the group's timeout. All branches that neither failed nor are listed here
 	// succeeded, and their results are valid.
 	NotEnded []int
 
-	// Err is core.ErrGroupTimeout if the group's Timeout has passed, and nil otherwise.
+	// Err is core.ErrGroupTimeout if the group's Timeout expired, and nil otherwise.
 	Err error
 }
 
@@ -85,9 +83,8 @@ type BranchError struct {
 	Err    error
 }
 
-// Error lists the failures. It does not name the group, since the
-// *[core.CallError] around it does. It states the number of a branch only if
-// the branch's error does not begin with an address.
+// Error lists the failures. It does not name the group, since the *[core.CallError] around it does
+// so. It includes the number of a branch only if the branch's error does not begin with an address.
 func (e *GroupError) Error() string { return e.text((*BranchError).line) }
 
 // text lists the failures, each with the text that line returns.
@@ -143,7 +140,7 @@ type Actor[In, Out any] interface {
 // makes a group without branches and succeeds.
 //
 // The group is a call of kind [record.KindGroup], and each call to the actor is a branch of the
-// group: assistant/group:name/3.
+// group, for example assistant/group:name/3.
 func Map[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inputs []In) ([]Out, error) {
 	if actor == nil {
 		return nil, fmt.Errorf("actors: Map in group %q: the actor is nil", g.Name)
@@ -153,13 +150,12 @@ func Map[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inputs
 	})
 }
 
-// Parallel runs the branches in parallel and returns their results in the order of
-// submission, as [Map] does. Each branch is a call of kind [record.KindBranch], and
-// the calls made in a branch belong to that branch. When the run is resumed, a
-// branch that has completed does not run again: its result is recalled. Only a
-// branch that called an actor with WithNoStore runs again, because its result may
-// be the actor's output. If T cannot be stored, Parallel returns an error and runs
-// nothing.
+// Parallel runs the branches in parallel and returns their results in the order of submission, as
+// [Map] does. Each branch is a call of kind [record.KindBranch], and the calls made in a branch
+// belong to that branch. When the run is resumed, a completed branch does not run again: its result
+// is recalled. The only exception is a branch that called an actor with WithNoStore: it runs again,
+// because its result may be the actor's output. If T cannot be stored, Parallel returns an error
+// and runs nothing.
 func Parallel[T any](ctx context.Context, g Group, branches ...func(context.Context) (T, error)) ([]T, error) {
 	prepare, err := branchesOf(g, branches)
 	if err != nil {
@@ -206,8 +202,8 @@ func (g Group) check() error {
 	return nil
 }
 
-// parallel executes a group of n branches. It returns the results even if the
-// group fails; those of the branches that succeeded are valid.
+// parallel executes a group of n branches. It returns the results even if the group fails; the
+// results of branches that succeeded are valid.
 func parallel[In, Out any](ctx context.Context, g Group, n int, prepare prepareFunc[In, Out]) ([]Out, error) {
 	if err := g.check(); err != nil {
 		return nil, err
@@ -250,7 +246,7 @@ type branches[In, Out any] struct {
 	mu          sync.Mutex
 	errs        []error
 	notFinished []int // branches, counted from 1, in no particular order
-	suspended   error // the error of a branch suspended even though nothing had ended the group
+	suspended   error // the error of a branch that suspended although nothing had ended the group
 	failed      bool  // the group fails because a branch has failed
 
 	closed       bool        // if true, branches without a recorded outcome do not begin
@@ -343,7 +339,7 @@ func (b *branches[In, Out]) make(ctx context.Context, which []int, fail func(err
 
 // noteEnd records that a branch did not succeed. err is nil if the branch was not started.
 func (b *branches[In, Out]) noteEnd(i int, err error, fail func(error)) {
-	if b.hasFailed(i) { // its OnFailure has called runtime.Goexit
+	if b.hasFailed(i) { // its OnFailure called runtime.Goexit
 		return
 	}
 	if b.notSucceeded != nil {
@@ -375,8 +371,8 @@ func (b *branches[In, Out]) hasFailed(i int) bool {
 	return b.errs[i] != nil
 }
 
-// notifyFailure calls the group's OnFailure and adds a panic or runtime.Goexit in OnFailure to the
-// branch's error.
+// notifyFailure calls the group's OnFailure. If OnFailure panics or calls runtime.Goexit, this is
+// added to the branch's error.
 func (b *branches[In, Out]) notifyFailure(i int, err error) {
 	returned := false
 	defer func() {
@@ -433,7 +429,7 @@ func (b *branches[In, Out]) err(ctx context.Context) error {
 // the group's record.
 func hasTimedOut(ctx context.Context) bool {
 	reason, _ := engine.GroupRecorded(ctx)
-	return reason == record.ReasonGroupTimeout || groupEnd(ctx) == core.ErrGroupTimeout //nolint:errorlint // itself, not an inner group's error
+	return reason == record.ReasonGroupTimeout || groupEnd(ctx) == core.ErrGroupTimeout //nolint:errorlint // the error itself, not an inner group's
 }
 
 // groupEnd returns why the group itself has ended, or nil if it has not.

@@ -19,8 +19,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// The second branch begins when the first has failed. When the run is resumed, the first is
-// recalled, and the second must still learn of the failure.
+// The second branch begins when the first has failed. When the run is resumed, the first branch is
+// recalled, and the second must still learn of its failure.
 func TestBranchLearnsOfARecordedFailure(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		store := memstore.New()
@@ -63,7 +63,7 @@ func TestBranchLearnsOfARecordedFailure(t *testing.T) {
 	})
 }
 
-// The process ends after the winner is recorded, but before the group is.
+// The process ends after the winner is recorded but before the group is.
 func TestFailureIsRecalledAfterTheWinner(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		race := func(store snapshot.Store) (failed []int) {
@@ -102,7 +102,8 @@ func TestFailureIsRecalledAfterTheWinner(t *testing.T) {
 }
 
 // A branch of First fails, and the winner is compensated because the run fails. In both retries,
-// the winner is called again. The failed branch is not, but OnFailure is called for it.
+// the winner is called again. The failed branch is not called again, but OnFailure is called for
+// it.
 func TestFailureIsRecalledWhenTheWinnerWasCompensated(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		store, fails, payFails := memstore.New(), true, false

@@ -14,8 +14,8 @@ import (
 	"github.com/reprise-go/reprise/decorators"
 )
 
-// An OnFailure that ends its goroutine, such as by calling t.FailNow, does not make branches that
-// did not run look as if they had succeeded.
+// An OnFailure that ends its goroutine, for example by calling t.FailNow, does not make branches
+// that did not run look as if they had succeeded.
 func TestOnFailureThatEndsItsGoroutineLosesNoBranch(t *testing.T) {
 	for _, yields := range []bool{false, true} {
 		tool := decorators.Agent("echo", "", func(_ context.Context, n int) (int, error) {

@@ -22,7 +22,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// after returns a branch that succeeds, or fails with err, after d.
+// after returns a branch that, after d, succeeds or fails with err.
 func after(d time.Duration, err error) func(context.Context) (time.Duration, error) {
 	return func(ctx context.Context) (time.Duration, error) {
 		if stopped := testkit.Pause(ctx, d); stopped != nil {
@@ -121,8 +121,7 @@ func TestFirstFailsWhenAllHave(t *testing.T) {
 	})
 }
 
-// The branch that succeeds does not notice that its group has ended, and succeeds after the
-// timeout.
+// The branch does not notice that its group has ended, and succeeds after the timeout.
 func TestABranchThatSucceedsTooLateDoesNotWin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
@@ -156,7 +155,7 @@ func TestResultsByName(t *testing.T) {
 }
 
 // asFinished returns the branches in the order in which they are yielded. Failed branches are
-// negative, and the group's error is 0.
+// negative numbers, and the group's error is 0.
 func asFinished(ctx context.Context, g actors.Group, actor actors.Tool[number, int], inputs []number) (order []int, err error) {
 	for f, failure := range actors.MapSeq(ctx, g, actor, inputs) {
 		n := f.Branch
@@ -245,8 +244,8 @@ func TestPanicInALoopLeavesNothingBehind(t *testing.T) {
 	})
 }
 
-// Two workers make the first attempts of all items, and each item waits an hour for its second.
-// Releasing a slot lets the next item begin.
+// Two workers make the first attempts of all items, and each item waits an hour before its second
+// attempt. When an item releases its slot, the next item can begin.
 func TestItemThatWaitsGivesUpItsSlot(t *testing.T) {
 	for _, yields := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -315,7 +314,7 @@ func TestTenThousandItemsInFiftySlots(t *testing.T) {
 		seen := make([]bool, 10_001)
 		item := decorators.Tool("item", "", func(ctx context.Context, in number) (int, error) {
 			defer inside.enter()()
-			again := seen[in.N] // only the attempts of this item access it
+			again := seen[in.N] // accessed only by the attempts of this item
 			seen[in.N] = true
 			if err := testkit.Pause(ctx, time.Millisecond); err != nil {
 				return 0, err
@@ -351,7 +350,7 @@ func ExampleMapSeq() {
 			return
 		}
 		fmt.Println(f.Branch, f.Output)
-		if next < len(ready) { // each report is ready after the previous one
+		if next < len(ready) { // each report becomes ready after the previous one was received
 			close(ready[next])
 			next++
 		}

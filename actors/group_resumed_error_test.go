@@ -20,8 +20,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// The error of a group is the same live and after a resume: its text may be the input of a later
-// call, and the program may examine it.
+// The error of a group is the same after a resume as it was live: its text may be the input of a
+// later call, and the program may examine it.
 func TestTheErrorOfAResumedGroupIsTheSame(t *testing.T) {
 	inner := func(ctx context.Context) (int, error) { // a group with its own timeout
 		_, err := actors.Parallel(ctx, actors.Group{Name: "inner", Timeout: time.Second}, func(ctx context.Context) (int, error) {
@@ -39,7 +39,7 @@ func TestTheErrorOfAResumedGroupIsTheSame(t *testing.T) {
 		runtime.Goexit()
 		return 0, nil
 	}
-	late := func(ctx context.Context) (int, error) { // succeeds, although it was interrupted
+	late := func(ctx context.Context) (int, error) { // succeeds although it was interrupted
 		select {
 		case <-ctx.Done():
 		case <-time.After(2 * time.Second):
@@ -118,8 +118,8 @@ func TestTheErrorOfAResumedGroupIsTheSame(t *testing.T) {
 	}
 }
 
-// A model is told the same about a tool that ended its goroutine, whether live or after a resume.
-// What the tool has done is compensated at once.
+// A model receives the same message about a tool that ended its goroutine, whether live or after a
+// resume. What the tool has done is compensated at once.
 func TestAToolThatEndsItsGoroutineFailsLikeAnyOther(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		var undone []string
@@ -170,14 +170,14 @@ func TestAToolThatEndsItsGoroutineFailsLikeAnyOther(t *testing.T) {
 	})
 }
 
-// The loop of MapSeq yields the same branches and the same error live and after a resume, even if
-// its group ends early.
+// The loop over MapSeq yields the same branches and the same error after a resume as it did live,
+// even if its group ends early.
 func TestAResumedMapSeqYieldsTheSame(t *testing.T) {
 	work := decorators.Agent("work", "", func(ctx context.Context, how string) (string, error) {
 		switch how {
 		case "bad":
 			return "", core.Permanent(errors.New("bad"))
-		case "late": // succeeds, although it was interrupted
+		case "late": // succeeds although it was interrupted
 			<-ctx.Done()
 		}
 		return how, nil

@@ -28,7 +28,7 @@ func slowest() actors.Tool[number, int] {
 	})
 }
 
-// picky returns a tool that fails for even numbers, and takes n seconds for odd ones.
+// picky returns a tool that fails for even numbers and takes n seconds for odd ones.
 func picky() actors.Tool[number, int] {
 	return decorators.Tool("picky", "", func(ctx context.Context, in number) (int, error) {
 		if in.N%2 == 0 {
@@ -70,7 +70,7 @@ func TestParallelReturnsResultsInTheOrderOfSubmission(t *testing.T) {
 func TestWorkersLimitHowManyBranchesRunAtOnce(t *testing.T) {
 	for _, tc := range []struct {
 		workers    int
-		most, want int64 // the most branches at once, and the seconds until all have ended
+		most, want int64 // the most concurrent branches, and the seconds until all end
 	}{
 		{0, 10, 1}, {1, 1, 10}, {3, 3, 4}, {10, 10, 1}, {1000, 10, 1},
 	} {

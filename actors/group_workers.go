@@ -22,7 +22,7 @@ func eachLimited(ctx context.Context, n, workers int, f eachFunc, broken func(i 
 	work = func() {
 		for i := next.Add(1); i <= int64(n); i = next.Add(1) {
 			callGuarded(ctx, int(i-1), nil, f, broken, func() {
-				wg.Go(work) // this goroutine is ending; another replaces it
+				wg.Go(work) // this goroutine is ending; a new one replaces it
 			})
 		}
 	}
@@ -77,7 +77,7 @@ func (s *slot) Release() {
 }
 
 // callGuarded calls f. If f panics, callGuarded calls broken. If f ends the goroutine, callGuarded
-// calls broken and then left, even if broken ends the goroutine, too.
+// calls broken and then left, even if broken ends the goroutine as well.
 func callGuarded(ctx context.Context, i int, slot engine.Slot, f eachFunc, broken func(i int, err error), left func()) {
 	ctx, exit := engine.CatchExit(ctx)
 	returned := false

@@ -18,9 +18,8 @@ type messageIdentity struct {
 // answer is used.
 func (r Request) Identity() any { return messageIdentities(r.Messages) }
 
-// Identity implements core.Identifier. The identity consists of the text, the
-// parts and the history; the history is reduced as in the identity of a
-// [Request]. The options are not included.
+// Identity implements core.Identifier. The identity consists of the text, the parts and the
+// history, which is reduced as in the identity of a [Request]. The options are not included.
 func (p Prompt) Identity() any {
 	return struct {
 		Text    string
@@ -41,7 +40,7 @@ func messageIdentities(messages []Message) []messageIdentity {
 
 func identityOf(m *Message) messageIdentity {
 	t := messageIdentity{Role: m.Role, ToolCalls: m.ToolCalls, ToolCallID: m.ToolCallID, IsError: m.IsError}
-	if m.Role != RoleTool { // the text of a tool result is made from a recorded output, whose type may have gained a field
+	if m.Role != RoleTool { // the text of a tool result comes from a recorded output, whose type may have gained a field
 		t.Text, t.Parts = m.Text, withoutExtra(m.Parts)
 	}
 	return t

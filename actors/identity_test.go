@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A run continues with changed instructions and a new tool, but not with another
-// question.
+// A run continues even if the instructions change and there is a new tool, but not if the question
+// changes.
 func TestRewordedInstructionsDoNotStopARun(t *testing.T) {
 	asked := 0
 	assistant := func(instructions string, stop bool, tools ...actors.Function) actors.Actor[actors.Prompt, actors.Answer] {

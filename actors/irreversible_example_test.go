@@ -12,16 +12,16 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// The text of a transfer is written by a model, which does not use the same words
-// twice.
+// The text of a transfer is written by a model, which chooses different words each time.
 type transfer struct {
 	Words string `json:"words"`
 }
 
-// The agent transfers money, and then the confirmation fails. The agent is retried, and words the
-// transfer differently. Without WithIrreversible, this is another call, and the money is sent twice
-// (ACRFence, arXiv 2603.20625, found this in twelve of twelve frameworks). With WithIrreversible,
-// the run asks, and the second attempt gets the receipt of the first.
+// The agent transfers money, and then the confirmation fails. The agent is retried, and this time
+// words the transfer differently. Without WithIrreversible, this would be another call, and the
+// money would be sent twice (ACRFence, arXiv 2603.20625, found this in twelve of twelve
+// frameworks). With WithIrreversible, the run asks a person, and the second attempt gets the
+// receipt of the first.
 func ExampleWithIrreversible() {
 	assistant := func(options ...actors.Option) actors.Agent[struct{}, string] {
 		send := decorators.Tool("send", "Sends money.", func(_ context.Context, t transfer) (string, error) {

@@ -22,13 +22,13 @@ type LLM struct {
 // (see [core.Annotate]). The attributes are those that [ModelOptions.Annotate] takes from the
 // request; model, response_id and finish from the response; and, if the answer is streamed,
 // first_token, the time until the first delta. NewLLM panics if the name or an option is invalid,
-// or the handler is nil.
+// or if the handler is nil.
 func NewLLM(name string, handler core.Handler[Request, Response], opts ...Option) LLM {
 	observed := handler
 	if handler != nil {
 		observed = func(ctx context.Context, req Request) (Response, error) {
 			growStack(0)
-			req.digests = nil // not for calls that the handler makes with req
+			req.digests = nil // these hashes are not for calls that the handler makes with req
 			req, err := withData(ctx, req)
 			if err != nil {
 				return Response{}, err
@@ -46,7 +46,7 @@ func NewLLM(name string, handler core.Handler[Request, Response], opts ...Option
 }
 
 // callWithDeltas calls an LLM's handler and emits deltas for the beginning and the end of the
-// attempt. If the handler itself emits none, the answer is emitted, too.
+// attempt. If the handler itself emits no deltas, the answer is also emitted.
 func callWithDeltas(ctx context.Context, req Request, handler core.Handler[Request, Response]) (Response, error) {
 	emit := live.Emitter(ctx)
 	if emit == nil {
@@ -81,18 +81,17 @@ func (l LLM) Call(ctx context.Context, req Request) (Response, error) {
 	return l.definition.Event().Execute(ctx, req)
 }
 
-// Event returns a call that can be given a tag and a retry configuration of
-// its own.
+// Event returns a call that can be given its own tag and retry configuration.
 func (l LLM) Event() core.ExecutionEvent[Request, Response] { return l.definition.Event() }
 
-// Require returns a copy with one more precondition.
+// Require returns a copy of the LLM with one more precondition.
 func (l LLM) Require(condition func(context.Context, Request) error) LLM {
 	return LLM{l.definition.Require(condition)}
 }
 
-// Ensure returns a copy with one more postcondition, for example about the form of the answer. If
-// condition returns an error, the model is asked again. The condition is not checked for a response
-// that asks for tools, since that is not yet an answer.
+// Ensure returns a copy of the LLM with one more postcondition, for example about the form of the
+// answer. If condition returns an error, the model is asked again. The condition is not checked for
+// a response that asks for tools, since that is not yet an answer.
 func (l LLM) Ensure(condition func(context.Context, Request, Response) error) LLM {
 	if condition == nil {
 		return LLM{l.definition.Ensure(nil)} // panics with a message
@@ -105,12 +104,13 @@ func (l LLM) Ensure(condition func(context.Context, Request, Response) error) LL
 	})}
 }
 
-// Compensate returns a copy whose completed calls are undone by f; see [Tool.Compensate].
+// Compensate returns a copy of the LLM whose completed calls are undone by f; see
+// [Tool.Compensate].
 func (l LLM) Compensate(f func(context.Context, Request, Response) error) LLM {
 	return LLM{l.definition.Compensate(f)}
 }
 
-// CompensateInDoubt returns a copy whose calls in doubt are undone by f; see
+// CompensateInDoubt returns a copy of the LLM whose calls in doubt are undone by f; see
 // [Tool.CompensateInDoubt].
 func (l LLM) CompensateInDoubt(f func(context.Context, Request) error) LLM {
 	return LLM{l.definition.CompensateInDoubt(f)}

@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// ErrTurnLimit is the error of an agent whose model, in the last turn, still asked for tools or
-// gave an answer that did not fit the type. Use errors.Is to test for it.
+// ErrTurnLimit is the error of an agent whose model still asked for tools in the last turn, or gave
+// an answer that did not fit the type. Use errors.Is to test for it.
 var ErrTurnLimit = errors.New("turn limit reached")
 
 // loop is the handler of an agent made by NewAgent or NewTypedAgent.
@@ -25,7 +25,7 @@ type loop struct {
 	toolsFuncs     []func(context.Context) ([]Function, error)
 	instructions   instructions
 	options        ModelOptions
-	check          func(text string) error // nil if every text is an answer
+	check          func(text string) error // nil if any text is an answer
 	maxTurns       int
 	maxCorrections int
 	workers        int
@@ -64,7 +64,8 @@ func (l *loop) run(ctx context.Context, prompt Prompt) (Answer, error) {
 	return own.answer(ctx, prompt)
 }
 
-// checkToolNames returns an error if a tool of a typed agent has the name that is used for the answer.
+// checkToolNames returns an error if a tool of a typed agent has the name that is reserved for the
+// answer.
 func (l *loop) checkToolNames() error {
 	if _, taken := l.tools.Lookup(formatName); l.check != nil && taken {
 		return fmt.Errorf("actors: the agent %q has a tool named %q; that name is reserved for the agent's answer", l.name, formatName)
@@ -86,8 +87,8 @@ func (l *loop) answer(ctx context.Context, prompt Prompt) (Answer, error) {
 	var problem error // what is wrong with the last answer
 	corrections, turns := 0, l.maxTurns
 	known := new(digests)
-	// shown holds the messages of the last request. If the LLM's handler has changed these
-	// messages, they are copied again, since a resumed run would lack the changes.
+	// shown holds the messages of the last request. If the LLM's handler changed any of them, all
+	// are copied again, since a resumed run would not have the changes.
 	var shown []Message
 	for answer.Turns < turns {
 		if !areCopies(conversation[:len(shown)], shown) {
@@ -225,11 +226,10 @@ func isObject(text string) bool {
 	return strings.HasPrefix(strings.TrimSpace(text), "{") && json.Valid([]byte(text))
 }
 
-// callTools makes the tool calls of one turn and returns their results in the
-// same order. The addresses are claimed in that order before anything runs, so
-// they are the same in every run. If the turn was cut off, a call with
-// incomplete arguments is answered with an error. A refused call is recorded,
-// too.
+// callTools makes the tool calls of one turn and returns their results in the same order. The
+// addresses are claimed in that order before anything runs, so they are the same in every run. If
+// the turn was cut off, a call with incomplete arguments is answered with an error. Refused calls
+// are also recorded.
 func (l *loop) callTools(ctx context.Context, calls []ToolCall, cut bool) ([]Message, error) {
 	results := make([]Message, len(calls))
 	prepared, isRefused := make([]PreparedFunction, len(calls)), make([]bool, len(calls))
@@ -286,8 +286,8 @@ func (l *loop) prepare(ctx context.Context, call ToolCall) (PreparedFunction, er
 }
 
 // refusedCall returns a call that fails with the given reason. Its record contains what the model
-// requested and what the model was told. The name of the call differs from the name of every tool,
-// so that the calls to tools keep their addresses.
+// requested and what it was told. The name of the call differs from the names of all tools, so that
+// the calls to tools keep their addresses.
 func refusedCall(ctx context.Context, call ToolCall, reason error) PreparedFunction {
 	name := call.Name
 	if CheckFunctionName(name) != nil {
@@ -300,8 +300,8 @@ func refusedCall(ctx context.Context, call ToolCall, reason error) PreparedFunct
 	return func(ctx context.Context) (ToolOutput, error) { return prepared.Execute(ctx) }
 }
 
-// fatalError returns err if it must not be sent to the model: a suspension is not a
-// result, and a call without a record did not take place.
+// fatalError returns err if it must not be sent to the model: a suspension is not a result, and a
+// call without a record did not take place. Otherwise it returns nil.
 func fatalError(err error, stopOnError bool) error {
 	var failed *core.CallError
 	if stopOnError || core.IsSuspension(err) || errors.Is(err, core.ErrAttemptOver) ||
@@ -312,7 +312,7 @@ func fatalError(err error, stopOnError bool) error {
 }
 
 // errorResult returns the answer to a failed tool call. If the call is in doubt, the answer
-// mentions this, to keep the model from just making the call again.
+// mentions this, so that the model does not just make the call again.
 func errorResult(callID string, err error) Message {
 	text := "error: " + record.Truncate(plainText(err), record.MessageLimit)
 	if mayHaveActed(err) {
@@ -331,10 +331,9 @@ func mayHaveActed(err error) bool {
 	return begun && errors.Is(err, core.ErrInDoubt) && !engine.IsAnsweredFailed(err)
 }
 
-// plainText returns the text of an error for a model, without addresses and
-// attempts. For a group, the text lists the branches that failed. An error read
-// from a record gives the same text. If an error adds its own text to the error
-// of a call, the whole text is returned.
+// plainText returns the text of an error for a model, without addresses and attempts. For a group,
+// the text lists the branches that failed. An error read from a record has the same text. If an
+// error adds its own text to the error of a call, the whole text is returned.
 func plainText(err error) string {
 	text := fmt.Sprint(err)
 	var call *core.CallError

@@ -658,7 +658,7 @@ func TestAModelLearnsAllThatWentWrongInATool(t *testing.T) {
 	}
 }
 
-// A model that does not know that a call is in doubt would make the call again.
+// A model that does not know that a call is in doubt might just make the call again.
 func TestAModelLearnsThatACallMayHaveTakenEffect(t *testing.T) {
 	for name, tc := range map[string]struct {
 		policy core.InDoubtPolicy

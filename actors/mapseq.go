@@ -12,19 +12,19 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A BranchOutput is a branch that has ended.
+// A BranchOutput is the output of a branch that has ended.
 type BranchOutput[T any] struct {
-	Branch int // counted from 1; 0 if the error yielded with it is the group's
+	Branch int // counted from 1; 0 if the error yielded with it is the group's error
 	Output T   // zero if the branch failed
 }
 
-// MapSeq calls actor with each of the inputs, as [Map] does, and yields the output or the error of
-// each branch, with the branch's number, when the branch ends. With CollectAll it continues until
-// all branches have ended; otherwise it yields nothing after the first failure. If the group ends
-// for another reason before all its branches have ended, the last pair contains the group's error,
-// and the Branch in it is 0. Breaking out of the loop interrupts the branches that have not ended,
-// and the group completes. If the loop is left because a call in its body was suspended, the
-// branches run to their end, and the group is suspended too: it continues when the run is resumed.
+// MapSeq calls actor with each of the inputs, as [Map] does. When a branch ends, MapSeq yields its
+// number and its output or error. With CollectAll it continues until all branches have ended;
+// otherwise it yields nothing after the first failure. If the group ends for another reason before
+// all its branches have ended, the last pair contains the group's error, and its Branch is 0.
+// Breaking out of the loop interrupts the branches that have not ended, and the group completes. If
+// the loop is left because a call in its body was suspended, the branches run to completion, and
+// the group is suspended as well: it continues when the run is resumed.
 //
 // The order is recorded, and is the same when the run is resumed. Calls in the body of the loop are
 // made by the attempt that ctx belongs to, not by the group, although the group is still running.
@@ -55,7 +55,7 @@ func MapSeq[In, Out any](ctx context.Context, g Group, actor Actor[In, Out], inp
 	}
 }
 
-// finishedIterator yields the branches of a group as they end.
+// finishedIterator yields the branches of a group in the order in which they end.
 type finishedIterator[In, Out any] struct {
 	*branches[In, Out]
 	ctx      context.Context // the context of the group's handler
@@ -83,7 +83,7 @@ func (f *finishedIterator[In, Out]) run(yield func(BranchOutput[Out], error) boo
 		defer close(f.ended)
 		err = f.branches.run(f.ctx)
 	})
-	left := true // stays true if each does not return: after a panic or runtime.Goexit in the caller's loop
+	left := true // stays true if the caller's loop panics or calls runtime.Goexit
 	defer func() {
 		if left {
 			engine.EndGroup(f.ctx, nil)
@@ -108,7 +108,7 @@ func (f *finishedIterator[In, Out]) run(yield func(BranchOutput[Out], error) boo
 	return err
 }
 
-// each yields one branch after the other, until a branch makes the group fail or the caller leaves
+// each yields one branch after another, until a branch makes the group fail or the caller leaves
 // the loop.
 func (f *finishedIterator[In, Out]) each(yield func(BranchOutput[Out], error) bool) (failure error, enough bool) {
 	for range f.calls {
@@ -116,7 +116,7 @@ func (f *finishedIterator[In, Out]) each(yield func(BranchOutput[Out], error) bo
 		choice := prepareChoice(f.ctx, "next", func() (int, error) { return next, nil })
 		if choice.Recorded() != record.StatusCompleted {
 			if _, ended := engine.GroupRecorded(f.ctx); ended {
-				break // the group had ended before another branch was yielded
+				break // the group ended before another branch was yielded
 			}
 			if next = f.awaitAny(); next < 0 {
 				break
@@ -129,7 +129,7 @@ func (f *finishedIterator[In, Out]) each(yield func(BranchOutput[Out], error) bo
 			break
 		}
 		if err != nil || !f.await(i) {
-			break // the group has ended, and returns the reason
+			break // the group has ended and returns the reason
 		}
 		failure = f.errOf(i)
 		more := yield(BranchOutput[Out]{i + 1, f.results[i]}, failure)

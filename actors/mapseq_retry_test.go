@@ -18,8 +18,9 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A loop over MapSeq sees a failed branch, and then one that succeeds. It is then left, so the
-// group completes. A later call fails the run. When the run is retried, the loop sees the same.
+// A loop over MapSeq sees a failed branch and then one that succeeds. The loop is then left, so the
+// group completes. A later call makes the run fail. When the run is retried, the loop sees the same
+// branches.
 func TestMapSeqThatWasLeftAfterAFailureInARetriedRun(t *testing.T) {
 	for name, repaired := range map[string]bool{"the branch still fails": false, "the branch was repaired": true} {
 		t.Run(name, func(t *testing.T) {

@@ -26,8 +26,8 @@ type Message struct {
 	// Parts are images, audio, files and further text.
 	Parts []Part `json:"parts,omitempty"`
 
-	// Reasoning is the assistant's reasoning, if the service reveals it. It is meant for people;
-	// what must be sent back to the service is in Opaque.
+	// Reasoning is the assistant's reasoning, if the service reveals it. It is for people to read;
+	// the data that must be sent back to the service is in Opaque.
 	Reasoning string `json:"reasoning,omitempty"`
 
 	// Commentary is what the model said about its work in addition to the answer,
@@ -58,8 +58,8 @@ type Message struct {
 }
 
 // Extra contains additional fields for particular services. The key is the host of the service, or
-// a domain that contains the host. The fields are sent only to hosts that the key matches; fields
-// under the key "" are sent to all. They are not part of the identity of a conversation.
+// a domain that contains the host. Fields are sent only to hosts that match their key; fields under
+// the key "" are sent to all hosts. The fields are not part of the identity of a conversation.
 //
 //	actors.Part{Text: manual, Extra: actors.Extra{"openrouter.ai": {"cache_control": map[string]string{"type": "ephemeral"}}}}
 type Extra map[string]map[string]any
@@ -68,7 +68,7 @@ type Extra map[string]map[string]any
 type Citation struct {
 	URL    string `json:"url,omitempty"`
 	Title  string `json:"title,omitempty"`
-	FileID string `json:"file_id,omitempty"` // the ID of a file at the service
+	FileID string `json:"file_id,omitempty"` // the ID of the file at the service
 	Text   string `json:"text,omitempty"`    // the cited passage of the source, if known
 	Begin  int    `json:"begin,omitempty"`   // where the passage that refers to the source begins in the message's text, as the service counts
 	End    int    `json:"end,omitempty"`     // where that passage ends; 0 if unknown
@@ -136,9 +136,9 @@ func ToolResult(callID, text string, parts ...Part) Message {
 }
 
 // A Request is the input of an [LLM]: the conversation so far, the functions that the model may
-// call, and how to answer. All fields are part of the hash of the call's whole input. The input's
-// identity, by which a resumed run recognizes the call, contains only a part of these fields: see
-// [Request.Identity].
+// call, and how to answer. All fields are included in the hash of the call's whole input. The
+// input's identity, by which a resumed run recognizes the call, depends on only some of the fields:
+// see [Request.Identity].
 //
 // An agent's requests share the memory that their messages refer to. A handler may therefore change
 // the elements of Messages, but not the elements of a message's Parts or ToolCalls.
@@ -160,7 +160,7 @@ type Response struct {
 	Usage        core.Usage `json:"usage,omitzero"`
 
 	// Raw is the service's unchanged reply, if Options.Raw is set. For a stream, it is an array of
-	// the events.
+	// its events.
 	Raw json.RawMessage `json:"raw,omitempty"`
 }
 
@@ -173,9 +173,9 @@ const (
 	FinishStop      Finish = "stop"       // the answer is complete
 	FinishLength    Finish = "length"     // the model reached a token limit: the text is cut off
 	FinishToolCalls Finish = "tool_calls" // the model asks for tools
-	FinishFilter    Finish = "filter"     // the service withheld the rest
+	FinishFilter    Finish = "filter"     // the service withheld the rest of the answer
 	FinishRefusal   Finish = "refusal"    // the model refuses to answer
-	FinishError     Finish = "error"      // the service failed in the middle: the text is cut off
+	FinishError     Finish = "error"      // the service failed partway: the text is cut off
 
 	// FinishMalformedCall means that the model asked for a tool in a form that the service could
 	// not parse. Text is what the model wrote. An agent tells the model about the problem and asks
@@ -219,9 +219,9 @@ func Ask(text string, parts ...Part) Prompt { return Prompt{Text: text, Parts: p
 type Answer struct {
 	Text     string     `json:"text"`
 	Finish   Finish     `json:"finish"`             // FinishStop, FinishRefusal or FinishOther
-	Messages []Message  `json:"messages,omitempty"` // the conversation, from the prompt's History on; without instructions
+	Messages []Message  `json:"messages,omitempty"` // the conversation from the prompt's History on, without instructions
 	Turns    int        `json:"turns"`              // number of LLM calls
-	Usage    core.Usage `json:"usage,omitzero"`     // what all turns and tools consumed
+	Usage    core.Usage `json:"usage,omitzero"`     // the usage of all turns and tools
 }
 
 // ToolResult returns the text, which is the only part of the answer that another

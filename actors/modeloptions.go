@@ -9,13 +9,12 @@ import (
 	"slices"
 )
 
-// ModelOptions sets how a model answers. A zero field takes its value from the next
-// level: the options of a [Prompt] come first, then those of the agent
-// ([WithModelOptions]), then those of the model.
+// ModelOptions sets how a model answers. The options of a [Prompt] take precedence over those of
+// the agent ([WithModelOptions]), which take precedence over the model's own. A zero field takes
+// its value from the next of these levels.
 //
-// ToolChoice is not sent if there are no tools. If it forces an agent to call a
-// tool ("required", or a tool's name), the agent may answer once it has called
-// one.
+// ToolChoice is not sent if there are no tools. If it forces an agent to call a tool ("required",
+// or a tool's name), the agent may answer after it has called one.
 type ModelOptions struct {
 	Model           string   `json:"model,omitempty"`       // name of another model of the same service
 	MaxTokens       int      `json:"max_tokens,omitempty"`  // limit for one answer, including reasoning
@@ -25,36 +24,34 @@ type ModelOptions struct {
 	Stop            []string `json:"stop,omitempty"`             // strings that end the answer
 	Effort          string   `json:"effort,omitempty"`           // how much to reason, in the service's words: "none", "low", "high", …
 	ToolChoice      string   `json:"tool_choice,omitempty"`      // "auto", "none", "required", or the name of a tool
-	SequentialTools bool     `json:"sequential_tools,omitempty"` // at most one tool call in an answer
+	SequentialTools bool     `json:"sequential_tools,omitempty"` // at most one tool call per answer
 	Format          *Format  `json:"format,omitempty"`           // the form of the answer
 
 	Raw bool `json:"raw,omitempty"` // Response.Raw contains the unchanged reply
 
-	// ExtraBody contains additional fields for the request body, in the service's own
-	// form, for settings without a field above. A field in ExtraBody replaces the
-	// request's field of that name; nil removes it. The exception is "tools": the
-	// tools in it, such as those that the service itself runs, are added to the
-	// request's tools.
+	// ExtraBody contains additional fields for the request body, in the service's own form, for
+	// settings that have no field above. A field in ExtraBody replaces the request's field of the
+	// same name; nil removes it. The exception is "tools": the tools in it, such as those that the
+	// service itself runs, are added to the request's tools.
 	ExtraBody map[string]any `json:"extra_body,omitempty"`
 }
 
 // A Format makes the model answer with a JSON document.
 type Format struct {
 	Name   string          `json:"name"`             // a valid function name
-	Schema json.RawMessage `json:"schema"`           // JSON schema of an object
+	Schema json.RawMessage `json:"schema"`           // the JSON schema of an object
 	Strict bool            `json:"strict,omitempty"` // the service enforces the schema, which must then have a restricted form
 
 	// Loose is the reason why a typed agent does not set Strict: it names the part of the schema
 	// that services do not enforce. Loose is not sent.
 	Loose string `json:"loose,omitempty"`
 
-	// ByTool makes the model give its answer as the arguments of a tool named Name,
-	// for services that have tools but no formats.
+	// ByTool makes the model give its answer as the arguments of a tool named Name. It is for
+	// services that support tools but not formats.
 	ByTool bool `json:"by_tool,omitempty"`
 }
 
-// Or returns o with its zero fields taken from next. ExtraBody is merged, key by
-// key.
+// Or returns o with its zero fields taken from next. ExtraBody is merged key by key.
 func (o ModelOptions) Or(next ModelOptions) ModelOptions {
 	o.Model = cmp.Or(o.Model, next.Model)
 	o.MaxTokens = cmp.Or(o.MaxTokens, next.MaxTokens)
@@ -91,8 +88,8 @@ func (o ModelOptions) forcesTools() bool {
 	return o.ToolChoice != "" && o.ToolChoice != "auto" && o.ToolChoice != "none"
 }
 
-// Check returns an error for the first field with a value that no service
-// accepts; the error states what is allowed.
+// Check returns an error for the first field whose value no service accepts. The error states what
+// is allowed.
 func (o ModelOptions) Check() error {
 	outside := func(v *float64, most float64) bool {
 		return v != nil && (math.IsNaN(*v) || *v < 0 || *v > most)

@@ -23,12 +23,11 @@ func WithRetry(c core.RetryConfig) Option {
 	return func(o *options) { o.spec.Retry = &c }
 }
 
-// WithAttemptTimeout limits the duration of each attempt of the actor's calls.
-// After d, the attempt's context ends, and a handler that does not return within
-// another 50 ms is abandoned. d takes precedence over the AttemptTimeout of every
-// retry configuration except one set by core.ExecutionEvent.WithRetry. The default
-// is 10 minutes for an LLM (core.NoTimeout removes it) and no limit for other
-// actors.
+// WithAttemptTimeout limits the duration of each attempt of the actor's calls. After d, the
+// attempt's context ends, and a handler that does not return within another 50 ms is abandoned. d
+// takes precedence over the AttemptTimeout of every retry configuration except one set by
+// core.ExecutionEvent.WithRetry. The default for an LLM is 10 minutes, which core.NoTimeout
+// removes; other actors have no limit by default.
 func WithAttemptTimeout(d time.Duration) Option {
 	return func(o *options) {
 		if d <= 0 && d != core.NoTimeout {
@@ -46,18 +45,18 @@ func WithAttemptTimeout(d time.Duration) Option {
 // Two policies are for calls that must not happen twice and have no idempotency key.
 // [core.InDoubtFail] makes the call fail with core.ErrInDoubt, and a model is told that the call
 // may have taken effect. [core.InDoubtAsk] pauses the run with a question that is answered with a
-// state.InDoubtAnswer. Both also apply, instead of a retry, to an attempt that timed out, panicked
-// or lost the response of a service; [core.InDoubtPolicy] contains the whole list.
+// state.InDoubtAnswer. Both also apply, instead of a retry, if an attempt timed out, panicked or
+// lost the response of a service; [core.InDoubtPolicy] has the complete list.
 // [Tool.CompensateInDoubt] undoes possible effects.
 //
 // WithInDoubt does not apply to agents, which are always entered again: the constructor of an agent
-// panics if d forbids that.
+// panics if d does not allow this.
 func WithInDoubt(d core.InDoubtPolicy) Option {
 	return func(o *options) { o.spec.InDoubt = d }
 }
 
 // WithIrreversible keeps an effect, such as a payment, from happening twice. A call that begins for
-// the first time in a run looks for effects of this actor in earlier attempts of the surrounding
+// the first time in a run looks for effects of its actor in earlier attempts of the surrounding
 // calls. In a fork, it also looks for effects in the parent runs after the point of the fork. An
 // effect is a call that completed, or a call in doubt, which began but has no recorded outcome.
 // Each effect can be taken over once:
@@ -77,18 +76,18 @@ func WithInDoubt(d core.InDoubtPolicy) Option {
 // by the time the surrounding call ends, the effect is listed in the state.Report and recorded in a
 // warning.
 //
-// "Asks" means that the run is paused as with [core.InDoubtAsk]. The question shows the effect, and
+// "Asks" means that the run is paused, as with [core.InDoubtAsk]. The question shows the effect and
 // is answered with state.InDoubtTakeOver, InDoubtRunAgain, InDoubtCompleted or InDoubtFailed.
 // [WithInDoubt] selects another policy: with InDoubtFail the call fails, and with InDoubtRetry it
-// is made. WithInDoubt also applies to a call that is itself in doubt: its process ended while its
-// handler ran, its attempt timed out, or the response of a service was lost (see
-// [core.InDoubtPolicy]). For such a call, an irreversible actor asks by default, too. A handler
-// that knows that nothing has happened should return [core.Retryable] or [core.Permanent]. For a
-// service that honors idempotency keys, WithInDoubt(core.InDoubtRetry) makes such attempts again
-// without asking, with the same key.
+// is made. The policy also applies to a call that is itself in doubt, because its process ended
+// while its handler was running, its attempt timed out, or the response of a service was lost (see
+// [core.InDoubtPolicy]). By default, an irreversible actor asks about such a call as well. A
+// handler that knows that nothing has happened should return [core.Retryable] or [core.Permanent].
+// For a service that honors idempotency keys, WithInDoubt(core.InDoubtRetry) makes such attempts
+// again without asking, with the same key.
 //
-// WithIrreversible does not apply to agents, which are always entered again, and whose constructor
-// panics: give it to the tools through which an agent has its effects.
+// WithIrreversible does not apply to agents, which are always entered again: the constructor of an
+// agent panics. Use it for the tools through which an agent has its effects.
 //
 // The actor's output must be stored, so WithIrreversible cannot be combined with WithNoStore.
 // Outside a run, WithIrreversible has no effect.
@@ -119,22 +118,21 @@ func WithCache(c *cache.Cache, version string, ttl time.Duration) Option {
 	}
 }
 
-// WithNoStore keeps outputs out of records and artifacts, for outputs that must not be stored. A
-// completed call then runs again whenever its run is resumed; an agent is entered again, and its
-// own calls are recalled. If the output is the same as before, the calls that follow must be the
-// recorded ones. If it differs, other calls may follow, but the surrounding call must not end
-// before it has made every recorded call that has an outcome.
+// WithNoStore keeps outputs out of records and artifacts. It is for outputs that must not be
+// stored. A completed call then runs again whenever its run is resumed; an agent is entered again,
+// and its own calls are recalled. If the new output is the same as before, the calls that follow
+// must be the recorded ones. If it differs, other calls may follow, but the surrounding call must
+// not end before it has made every recorded call that has an outcome.
 func WithNoStore() Option {
 	return func(o *options) { o.spec.NoStore = true }
 }
 
-// WithIdentity sets the identity of inputs to the result of f. By default, the
-// identity is the whole input without zero fields or, for an LLM, the
-// conversation without instructions. When a run is resumed, a call is refused
-// if it was recorded with another identity (see [core.DivergenceError]).
-// Whatever f leaves out, such as a time or a trace, may differ. [record.Encode]
-// must accept the result of f; if it does not, or f panics, the call fails
-// before any of its functions runs.
+// WithIdentity sets the identity of inputs to the result of f. By default, the identity is the
+// whole input without zero fields or, for an LLM, the conversation without instructions. When a run
+// is resumed, a call is refused if it was recorded with another identity (see
+// [core.DivergenceError]). Whatever f leaves out, such as a time or a trace, may differ.
+// [record.Encode] must accept the result of f; if it does not, or if f panics, the call fails
+// before any of its functions run.
 //
 // The constructor panics if f is nil, or if In is not the actor's input type.
 func WithIdentity[In any](f func(In) any) Option {
@@ -146,10 +144,9 @@ func WithIdentity[In any](f func(In) any) Option {
 	}
 }
 
-// SettingOption returns an option that carries a setting of another package,
-// such as the API key of openai.New, through the options of an actor. The
-// constructor that knows the setting removes it with [SplitSettings]; any other
-// constructor panics with a message that contains name.
+// SettingOption returns an option that carries a setting of another package, such as the API key of
+// openai.New, among the options of an actor. A constructor that knows the setting removes it with
+// [SplitSettings]; any other constructor panics with a message that contains name.
 func SettingOption[T any](name string, setting T) Option {
 	return func(o *options) { o.setting, o.settingName = setting, name }
 }
@@ -175,8 +172,8 @@ func SplitSettings[T any](opts []Option) (settings []T, rest []Option) {
 type options struct {
 	spec core.Spec
 
-	// setting is a setting of another package, and settingName the name of its
-	// option.
+	// setting is a setting of another package. settingName is the name of the option that carries
+	// it.
 	setting     any
 	settingName string
 
@@ -238,8 +235,8 @@ func define[In, Out any](o *options, handler core.Handler[In, Out]) *core.Defini
 	return withIdentity(must(core.NewDefinition(o.spec, handler)), o.identity)
 }
 
-// applyTyped is like apply, for all constructors except NewAgent and
-// NewTypedAgent: it panics if an option does not apply to the kind of actor.
+// applyTyped is like apply, but is for all constructors except NewAgent and NewTypedAgent: it
+// panics if an option does not apply to the kind of actor.
 func applyTyped(spec core.Spec, opts []Option) *options {
 	o := apply(spec, opts)
 	if o.agentOnly != "" {

@@ -12,12 +12,14 @@ type partsKey struct{}
 // ContextWithParts returns a context in which LLMs load the data of parts that are stored
 // elsewhere. For each part with a URL, fetch returns the data and reports whether it recognizes the
 // URL; if it does not, the part is sent unchanged. fetch is called in each attempt of an LLM call,
-// and its result is not recorded: the requests that are recorded and compared contain the URLs.
+// and its result is not recorded: the requests that are recorded and compared contain only the
+// URLs.
 func ContextWithParts(ctx context.Context, fetch func(ctx context.Context, url string) (data []byte, isOurs bool, err error)) context.Context {
 	return context.WithValue(ctx, partsKey{}, fetch)
 }
 
-// withData returns the request with the data that is stored elsewhere; see [ContextWithParts].
+// withData returns the request with the data that is stored elsewhere filled in; see
+// [ContextWithParts].
 func withData(ctx context.Context, req Request) (Request, error) {
 	fetch, _ := ctx.Value(partsKey{}).(func(context.Context, string) ([]byte, bool, error))
 	if fetch == nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// log is a publisher without a lock. A run calls it from one goroutine at a time,
-// which the race detector checks.
+// log is a publisher without a lock. A run calls it from only one goroutine at a time, which the
+// race detector checks.
 type log struct{ records []record.Record }
 
 func (l *log) Publish(r record.Record) { l.records = append(l.records, r) }

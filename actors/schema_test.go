@@ -14,7 +14,7 @@ import (
 )
 
 func ExampleParseSchema() {
-	// The schema of the tool of another server, as the server describes it.
+	// The schema of a tool on another server, as the server describes it.
 	parameters, err := actors.ParseSchema([]byte(`{
 		"type": "object",
 		"properties": {

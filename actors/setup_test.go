@@ -22,8 +22,8 @@ import (
 // errBoom is an error that tests return and then look for in the failure of a call.
 var errBoom = errors.New("boom")
 
-// script is a fake LLM that answers with its responses, one after the other, and
-// records its requests.
+// script is a fake LLM that answers with its responses, one after another, and records its
+// requests.
 type script struct {
 	mu        sync.Mutex
 	responses []actors.Response
@@ -55,7 +55,7 @@ func (s *script) asked() []actors.Request {
 	return slices.Clone(s.requests)
 }
 
-// results returns the messages that were sent to the model since its own latest message.
+// results returns the messages sent to the model since its own latest message.
 func (s *script) results() []actors.Message {
 	requests := s.asked()
 	messages := requests[len(requests)-1].Messages
@@ -88,12 +88,12 @@ func using(u core.Usage, r actors.Response) actors.Response {
 	return r
 }
 
-// errorResult returns the message that tells the model of a failure.
+// errorResult returns the message that tells the model about a failure.
 func errorResult(id, text string) actors.Message {
 	return actors.Message{Role: actors.RoleTool, ToolCallID: id, Text: "error: " + text, IsError: true}
 }
 
-// number is the input of most tools here.
+// number is the input of most tools in these tests.
 type number struct {
 	N int `json:"n"`
 }
@@ -112,14 +112,15 @@ func echo() actors.Tool[number, int] {
 	return decorators.Tool("echo", "", func(_ context.Context, in number) (int, error) { return in.N, nil })
 }
 
-// block returns a tool that waits until its context ends, but at most an hour.
+// block returns a tool that waits until its context ends, but for at most an hour.
 func block() actors.Tool[number, int] {
 	return decorators.Tool("block", "", func(ctx context.Context, in number) (int, error) {
 		return in.N, testkit.Pause(ctx, time.Hour)
 	})
 }
 
-// gauge counts the goroutines between enter and leave: now, at most, and in total.
+// gauge counts the goroutines between enter and leave: the current number, the maximum and the
+// total.
 type gauge struct{ now, most, total atomic.Int64 }
 
 func (g *gauge) enter() (leave func()) {
@@ -131,7 +132,7 @@ func (g *gauge) enter() (leave func()) {
 	return func() { g.now.Add(-1) }
 }
 
-// settled lists the calls in the order in which they ended, as "address status".
+// settled lists the calls as "address status", in the order in which they ended.
 func settled(t testing.TB, st *state.ExecutionState) []string {
 	var lines []string
 	for _, r := range testkit.Records(t, st) {

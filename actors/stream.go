@@ -42,7 +42,7 @@ func Stream[In, Out any](ctx context.Context, actor Actor[In, Out], in In, out *
 		q := &deltaQueue{ready: make(chan struct{}, 1)}
 		done := make(chan struct{})
 		result, err := *new(Out), errEnded
-		event := actor.Event() // not on the goroutine, where a panic would end the process
+		event := actor.Event() // not on the new goroutine, where a panic would end the process
 		go func() {
 			defer close(done)
 			result, err = event.Execute(live.Watch(ctx, q.put), in)
@@ -75,7 +75,7 @@ var errEnded = errors.New("actors: the call ended its goroutine without returnin
 
 // deltaQueue holds deltas until the loop takes them.
 type deltaQueue struct {
-	ready chan struct{} // holds a token if there is something to take
+	ready chan struct{} // holds a token if there are deltas to take
 
 	mu     sync.Mutex
 	deltas []joinedDelta
@@ -112,7 +112,7 @@ func (j *joinedDelta) join(text string) {
 	j.text = append(j.text, text...)
 }
 
-// continues reports whether d continues the text of last.
+// continues reports whether d continues the text that last belongs to.
 func continues(last, d *live.Delta) bool {
 	switch d.Part {
 	case live.PartText, live.PartReasoning, live.PartToolCall:

@@ -57,7 +57,7 @@ func TestAStreamYieldsWhatIsSaidAndThenTheAnswer(t *testing.T) {
 	})
 }
 
-// brokenActor is an actor that a program defines itself.
+// brokenActor is an actor defined by a program instead of this package.
 type brokenActor struct{}
 
 func (brokenActor) Event() core.ExecutionEvent[actors.Prompt, actors.Answer] { panic("no event") }
@@ -120,7 +120,7 @@ func TestLeavingTheLoopFailsNoCall(t *testing.T) {
 		assert.Equal(t, 3*time.Second, time.Since(begin))
 		assert.Equal(t, "a b c", answer.Text)
 		assert.Equal(t, []string{"assistant/model completed", "assistant completed"}, settled(t, st))
-	}) // if a goroutine were left, the bubble would not end
+	}) // if a goroutine remained, the bubble would not end
 }
 
 func TestALoopThatPanicsLeavesNoGoroutine(t *testing.T) {
@@ -200,7 +200,7 @@ func TestParallelToolsShowTheirProgress(t *testing.T) {
 }
 
 // The calls of a later attempt have different addresses, so their deltas would not replace those of
-// the first attempt.
+// an earlier attempt.
 func TestAttemptOfAnAgentVoidsWhatCallsOfEarlierOnesHaveShown(t *testing.T) {
 	_, ctx := testkit.Run(t)
 	model := newScript(says("half"), says("whole"))
@@ -264,7 +264,7 @@ func TestDeltasOfToolCallsHaveTheIDThatTheModelGave(t *testing.T) {
 	assert.Equal(t, []string{"1", "2"}, ids)
 }
 
-// The text that an agent or a tool emits itself is complete when its attempt ends, even for a
+// The text that an agent or tool itself emits is complete when its attempt ends, even with a
 // redaction, which holds back what may be the beginning of a secret.
 func TestOwnTextOfAnAgentIsShownToItsEnd(t *testing.T) {
 	talk := func(err error) func(context.Context, number) (int, error) {

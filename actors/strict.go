@@ -7,15 +7,14 @@ import (
 	"github.com/reprise-go/reprise/internal/schema"
 )
 
-// WithStrict makes services enforce the schema of a tool, or of a typed agent's answer,
-// so that the model cannot produce anything else. The schema is sent in the form that
-// services require for this: every property is required, and an optional property may
-// be null. A null for an optional property is removed before the arguments are checked
-// and decoded.
+// WithStrict makes services enforce the schema of a tool, or of a typed agent's answer, so that the
+// model cannot produce anything else. The schema is sent in the form that services require for
+// this: every property is required, and an optional property may be null. A null for an optional
+// property is removed before the arguments are checked and decoded.
 //
 // Without the option, the schema of a typed agent's answer is enforced if the answer's type allows
-// this. With the option, the constructor panics, stating the reason, if the type does not allow
-// this: services cannot enforce objects whose keys are not known, such as maps, or values of any
+// this. With the option, the constructor panics if the type does not allow it, and states the
+// reason: services cannot enforce objects whose keys are not known, such as maps, or values of any
 // type.
 func WithStrict() Option {
 	return func(o *options) { o.strict = true }
@@ -41,7 +40,7 @@ func mustStrict(name string, s Schema) Schema {
 	return strict
 }
 
-// fromStrict converts a document that fits the schema to the form in which it is decoded.
+// fromStrict converts a document that fits the strict schema to the form in which it is decoded.
 func fromStrict(s Schema, document json.RawMessage) json.RawMessage {
 	if strict, ok := s.(strictSchema); ok {
 		return strict.Plain(document)

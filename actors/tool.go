@@ -25,10 +25,9 @@ type Tool[In, Out any] struct {
 	identity      any
 }
 
-// NewTool returns a tool. The schema describes its arguments and checks them.
-// [ParseSchema] makes a schema from a document; decorators.Tool infers it from
-// In. NewTool panics if LLM services do not accept the name, if the schema or
-// the handler is nil, or if an option is invalid.
+// NewTool returns a tool. The schema describes its arguments and checks them. [ParseSchema] makes a
+// schema from a document; decorators.Tool infers it from In. NewTool panics if LLM services would
+// not accept the name, if the schema or the handler is nil, or if an option is invalid.
 func NewTool[In, Out any](name, description string, schema Schema, handler core.Handler[In, Out], opts ...Option) Tool[In, Out] {
 	o, schema := applyTool(name, description, schema, opts)
 	t := Tool[In, Out]{definition: define(o, handler), schema: schema}
@@ -62,7 +61,7 @@ func (t Tool[In, Out]) outermost() *core.Definition[In, Out] {
 	return t.definition
 }
 
-// with returns a copy with another definition; approved calls use it, too.
+// with returns a copy with another definition, which approved calls also use.
 func (t Tool[In, Out]) with(d *core.Definition[In, Out]) Tool[In, Out] {
 	t.definition = d
 	if t.approval != nil {
@@ -76,41 +75,39 @@ func (t Tool[In, Out]) Call(ctx context.Context, in In) (Out, error) {
 	return t.Event().Execute(ctx, in)
 }
 
-// Event returns a call that can be given a tag and a retry configuration of
-// its own.
+// Event returns a call that can be given its own tag and retry configuration.
 func (t Tool[In, Out]) Event() core.ExecutionEvent[In, Out] { return t.outermost().Event() }
 
-// Require returns a copy with one more precondition.
+// Require returns a copy of the tool with one more precondition.
 func (t Tool[In, Out]) Require(condition func(context.Context, In) error) Tool[In, Out] {
 	t.requires = append(slices.Clip(t.requires), condition)
 	return t.with(t.definition.Require(condition))
 }
 
-// Ensure returns a copy with one more postcondition.
+// Ensure returns a copy of the tool with one more postcondition.
 func (t Tool[In, Out]) Ensure(condition func(context.Context, In, Out) error) Tool[In, Out] {
 	return t.with(t.definition.Ensure(condition))
 }
 
-// Compensate returns a copy whose completed calls are undone by f when the call
-// around them fails for good, or their run is cancelled; see
-// [core.Definition.Compensate]. A call that did not complete is not undone; see
-// [Tool.CompensateInDoubt]. A stored run must know the tool; see
-// state.WithCompensations.
+// Compensate returns a copy of the tool whose completed calls are undone by f if the call around
+// them fails permanently, or if their run is cancelled; see [core.Definition.Compensate]. A call
+// that did not complete is not undone; see [Tool.CompensateInDoubt]. A stored run must know the
+// tool; see state.WithCompensations.
 func (t Tool[In, Out]) Compensate(f func(context.Context, In, Out) error) Tool[In, Out] {
 	return t.with(t.definition.Compensate(f))
 }
 
-// CompensateInDoubt returns a copy whose calls in doubt are undone by f. These are
-// calls that were cut off by a crash, an interrupt or a timeout, so that nobody
-// knows whether they took effect; see [core.Definition.CompensateInDoubt]. f
-// receives the call's input, and must accept that there may be nothing to undo.
-// CompensateInDoubt panics if Compensate was not called before.
+// CompensateInDoubt returns a copy of the tool whose calls in doubt are undone by f. These are
+// calls that were cut off by a crash, an interrupt or a timeout, so that nobody knows whether they
+// took effect; see [core.Definition.CompensateInDoubt]. f receives the call's input and must allow
+// for the possibility that there is nothing to undo. CompensateInDoubt panics if Compensate was not
+// called before.
 func (t Tool[In, Out]) CompensateInDoubt(f func(context.Context, In) error) Tool[In, Out] {
 	return t.with(t.definition.CompensateInDoubt(f))
 }
 
-// LookUp returns a copy that calls f to find out whether a call in doubt took effect, before the
-// call fails or somebody is asked; see [core.Definition.LookUp].
+// LookUp returns a copy of the tool that calls f to find out whether a call in doubt took effect,
+// before the call fails or a person is asked; see [core.Definition.LookUp].
 func (t Tool[In, Out]) LookUp(f func(ctx context.Context, in In) (out Out, found bool, err error)) Tool[In, Out] {
 	return t.with(t.definition.LookUp(f))
 }

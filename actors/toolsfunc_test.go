@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// listed returns a function for WithToolsFunc. It calls list in a step, so that the names
-// are recorded, and returns tools with these names. Each tool waits for an answer.
+// listed returns a function for WithToolsFunc. It calls list in a step, so that the names are
+// recorded, and returns tools with those names. Each tool waits for an answer.
 func listed(list func() ([]string, error)) func(context.Context) ([]actors.Function, error) {
 	return func(ctx context.Context) ([]actors.Function, error) {
 		names, err := core.Step(ctx, "tools", func(context.Context) ([]string, error) { return list() })
@@ -93,7 +93,7 @@ func TestTypedAgentDoesNotTakeAToolWithTheNameOfItsAnswer(t *testing.T) {
 	assert.Empty(t, script.Requests(), "the model is not asked")
 }
 
-// A tool that must be called may be one that is known only inside the call.
+// A tool that the model must call may be one that becomes known only inside the agent's call.
 func TestToolChoiceOfAToolThatIsTakenInsideTheCall(t *testing.T) {
 	take := actors.WithToolsFunc(listed(func() ([]string, error) { return []string{"find"}, nil }))
 	script := actorstest.NewScript(t, actorstest.Say("done"))

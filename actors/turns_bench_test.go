@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// BenchmarkTurns measures the cost of a turn in conversations of different lengths: it must not
-// depend on the number of earlier turns.
+// BenchmarkTurns measures the cost of a turn in conversations of different lengths. The cost must
+// not depend on the number of earlier turns.
 func BenchmarkTurns(b *testing.B) {
 	for _, stored := range []bool{false, true} {
 		for _, turns := range []int{100, 300, 900} {

@@ -13,15 +13,15 @@ import (
 )
 
 // NewTypedAgent returns an agent like that of [NewAgent], but with an answer of type Out. The model
-// receives the JSON schema of Out: as the format of its answer if the service supports formats, and
-// otherwise as a tool. In both cases, the answer is checked against the schema. In the answer, the
-// JSON document may be in a code fence, or follow other text or <think> tags. If an answer does not
-// fit, the model is told about the problem and asked again, as often as [WithMaxCorrections]
-// allows; after that, the agent fails with an *[AnswerError]. Each request to the model is a
-// recorded call.
+// receives the JSON schema of Out as the format of its answer if the service supports formats;
+// otherwise it receives the schema as a tool. In both cases, the answer is checked against the
+// schema. In the answer, the JSON document may be in a code fence, or follow other text or <think>
+// tags. If an answer does not fit, the model is told about the problem and asked again, as often as
+// [WithMaxCorrections] allows; after that, the agent fails with an *[AnswerError]. Each request to
+// the model is a recorded call.
 //
-// Services are asked to enforce the schema, if the schema allows this; see [WithStrict]. Otherwise,
-// Format.Loose in the requests names the part of the schema that prevents this.
+// Services are asked to enforce the schema if it allows this; see [WithStrict]. Otherwise,
+// Format.Loose in the requests names the part of the schema that prevents enforcement.
 //
 // Out is a struct, or a map with string keys. In is the question: a [Prompt], a string, a type with
 // a method Prompt() Prompt, or any other type that can be encoded as JSON, which is then sent to
@@ -79,8 +79,8 @@ func WithMaxCorrections(n int) Option {
 	})
 }
 
-// WithAnswerByTool makes a typed agent request its answer, from the beginning, as the arguments of
-// a tool. It is for services that accept a format but ignore it. Without this option, the agent
+// WithAnswerByTool makes a typed agent request its answer as the arguments of a tool from the
+// beginning. It is for services that accept a format but ignore it. Without this option, the agent
 // does so only after the service has refused the format.
 func WithAnswerByTool() Option {
 	return agentOption("WithAnswerByTool", func(o *options) { o.answerByTool = true })
@@ -95,7 +95,7 @@ const (
 // answer that fits the type.
 type AnswerError struct {
 	Text    string // the last answer
-	Asked   int    // how often the model was asked
+	Asked   int    // how often the model was asked for an answer
 	Problem string // what is wrong with Text
 }
 

@@ -86,7 +86,8 @@ func TestFeedbackHasABound(t *testing.T) {
 	assert.Panics(t, func() { actors.WithMaxCorrections(0)(nil) })
 }
 
-// A service without formats refuses one request; the next one asks for a tool call.
+// A service that does not support formats refuses one request; the next request asks for a tool
+// call.
 func TestWithoutFormatsTheAnswerIsAToolCall(t *testing.T) {
 	st, ctx := testkit.Run(t)
 	var formats []bool

@@ -41,8 +41,8 @@ func TestLLMThatAsksAnLLMAddsNothing(t *testing.T) {
 	assert.Equal(t, used, total)
 }
 
-// The usage of an answer includes that of its sub-agents, even of recalled ones, and that of failed
-// attempts.
+// The usage of an answer includes that of its sub-agents, even if they were recalled, and that of
+// failed attempts.
 func TestUsageOfAnAnswerHasThatOfSubAgents(t *testing.T) {
 	for stopAt := range 6 { // interrupt the run before the model call with this number
 		s, asked, failed := memstore.New(), 0, false
@@ -96,7 +96,7 @@ func TestUsageInsideExcludesTheAttemptsOwn(t *testing.T) {
 	}
 }
 
-// What a model reports about its answer is recorded with the attempt.
+// What a model reports about its answer is recorded as attributes of the attempt.
 func TestAttemptOfAModelHasAttributes(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		llm := actors.NewLLM("model", func(ctx context.Context, _ actors.Request) (actors.Response, error) {

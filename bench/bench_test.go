@@ -43,7 +43,7 @@ func benchmark(b *testing.B, name string) {
 	}
 }
 
-// run makes the calls that the benchmark asks for.
+// run makes as many calls as the benchmark asks for.
 func run(b *testing.B, in instance) {
 	if in.parallel > 1 {
 		b.ResetTimer()

@@ -14,8 +14,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// failedAttempt returns the record that Encode and Decode use. It ends a fourth
-// attempt, which will be followed by another one.
+// failedAttempt returns the record that Encode and Decode use: the end of a call's fourth attempt,
+// which will be followed by another attempt.
 func failedAttempt(nth int) record.Record {
 	address, err := record.ParseAddress(fmt.Sprintf("assistant/get_weather#%d", nth))
 	if err != nil {
@@ -76,7 +76,7 @@ func plainAttempt() plainRecord {
 	}
 }
 
-// startEncode appends to a reused buffer, as the journal does.
+// startEncode appends each record to a reused buffer, as the journal does.
 func startEncode(rec func() record.Record) func(context.Context, *work) instance {
 	return func(_ context.Context, w *work) instance {
 		r := rec()
@@ -98,14 +98,14 @@ func startEncode(rec func() record.Record) func(context.Context, *work) instance
 
 func oneAttempt() record.Record { return failedAttempt(2) }
 
-// liveAttempt returns a record with an error as returned by a handler.
+// liveAttempt returns a record whose error is one that a handler returned.
 func liveAttempt() record.Record {
 	r := failedAttempt(2)
 	r.Err = fmt.Errorf("get weather: %w", io.ErrUnexpectedEOF)
 	return r
 }
 
-// startDecode decodes records of the given number of calls in turn.
+// startDecode decodes records from the given number of calls, in turn.
 func startDecode(calls int) func(context.Context, *work) instance {
 	return func(_ context.Context, w *work) instance {
 		encoded := make([][]byte, calls)

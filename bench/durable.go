@@ -54,7 +54,7 @@ func newStore() (store *filestore.Store, dir string, err error) {
 // A durableRun is a run in a store.
 type durableRun struct {
 	store snapshot.Store
-	dir   string       // directory of a file store
+	dir   string       // directory, if the store is a file store
 	end   func() error // closes the store
 	st    *state.ExecutionState
 	ctx   context.Context
@@ -96,7 +96,7 @@ func (d *durableRun) call() (int, error) {
 	return answer, err
 }
 
-// close ends the run, and checks that it was stored.
+// close ends the run, and checks that the run was stored.
 func (d *durableRun) close() error {
 	if err := d.st.Close(); err != nil {
 		return err
@@ -111,7 +111,7 @@ func (d *durableRun) close() error {
 	return d.end()
 }
 
-// bytesOfCall returns how many bytes a call of Durable adds to the journal.
+// bytesOfCall returns how many bytes a call in Durable adds to the journal.
 var bytesOfCall = sync.OnceValues(func() (int, error) {
 	d, err := openDurable(context.Background(), state.SyncNever)
 	if err != nil {
@@ -172,15 +172,15 @@ func (d *durableRun) instance(w *work, parallel, size int) instance {
 	return instance{call: d.call, stop: stop, parallel: parallel, size: size}
 }
 
-// A keeper durably stores one parcel after the other.
+// A keeper durably stores one parcel after another.
 type keeper struct {
 	keep  func(seq int64) error
 	kept  func() (int, error) // number of stored parcels
 	close func() error
 }
 
-// startKeeper returns a contestant that stores parcels in a keeper. The function open
-// opens the keeper in a directory.
+// startKeeper returns a contestant that stores parcels in a keeper. The open function opens the
+// keeper in a directory.
 func startKeeper(open func(dir string, data []byte) (keeper, error), parallel int) func(context.Context, *work) instance {
 	return func(_ context.Context, w *work) instance {
 		data, err := parcel()
@@ -234,13 +234,11 @@ func openBare(dir string, data []byte) (keeper, error) {
 	}, nil
 }
 
-// prefilledRows is the number of rows that databases contain beforehand, large
-// enough that SQLite overwrites its log repeatedly and that bbolt's file does not
-// grow with each call.
+// prefilledRows is the number of rows that databases contain from the start. It is so large that
+// SQLite overwrites its log repeatedly and that bbolt's file does not grow with each call.
 const prefilledRows = 1500
 
-// openSQLite opens a database with one connection, because SQLite has one
-// writer.
+// openSQLite opens a database with a single connection, because SQLite allows only one writer.
 func openSQLite(path string) (*sql.DB, error) {
 	pragmas := url.Values{"_pragma": {"journal_mode(WAL)", "synchronous(FULL)"}}
 	db, err := sql.Open("sqlite", "file:"+filepath.ToSlash(path)+"?"+pragmas.Encode())
@@ -301,7 +299,7 @@ func openBbolt(dir string, data []byte) (keeper, error) {
 	return openBboltWith(dir, data, (*bbolt.DB).Update)
 }
 
-// openBboltBatch opens a keeper whose concurrent callers share a transaction.
+// openBboltBatch opens a keeper whose concurrent callers share transactions.
 func openBboltBatch(dir string, data []byte) (keeper, error) {
 	return openBboltWith(dir, data, (*bbolt.DB).Batch)
 }

@@ -21,20 +21,20 @@ import (
 const (
 	fanOutPeer   = "r3labs"
 	fanOutPasses = 3  // pairs of processes for each contestant
-	spareFiles   = 50 // files that a process has open apart from the clients
+	spareFiles   = 50 // files that a process has open in addition to its clients
 )
 
-// A fanOut configures the clients and the events for them.
+// A fanOut configures the clients and the events sent to them.
 type fanOut struct {
 	Clients int `json:"clients"`
-	Flood   int `json:"flood"` // events published as fast as possible; at most as many as a streamer keeps
+	Flood   int `json:"flood"` // events published as fast as possible; no more than a streamer keeps
 	Paced   int `json:"paced"` // events published at a constant rate
 	Rate    int `json:"rate"`  // rate of the paced events, per second
 }
 
 func (f fanOut) name() string { return "FanOut" + strconv.Itoa(f.Clients) }
 
-// String returns JSON, for the flags of a child process.
+// String returns JSON, to be passed as a flag to a child process.
 func (f fanOut) String() string {
 	data, err := json.Marshal(f)
 	if err != nil {
@@ -111,16 +111,16 @@ var fanOutContestants = []fanOutContestant{
 // The metrics of FanOut, in addition to bytesEach.
 const (
 	perDelivery metric = "ns/delivery"  // flood
-	floodCPU    metric = "CPU ns"       // CPU time of the server per delivery
-	pacedCPU    metric = "paced CPU ns" // CPU time of the server per delivery
+	floodCPU    metric = "CPU ns"       // the server's CPU time per delivery in the flood
+	pacedCPU    metric = "paced CPU ns" // the server's CPU time per delivery of paced events
 	latency50   metric = "latency 50 %" // paced, in ns
 	latency99   metric = "latency 99 %" // likewise
-	clientShare metric = "clients"      // share of the flood during which the clients' process was busy
+	clientShare metric = "clients"      // share of the flood's time during which the clients' process was busy
 	missing     metric = "missing"      // missing deliveries
 )
 
-// inChild measures with a server in a child process, which starts another process
-// for the clients.
+// inChild measures with a server in a child process, which starts another process to run the
+// clients.
 func (b fanOutContestant) inChild(f fanOut) (serverReport, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -162,7 +162,7 @@ func measureFanOut(f fanOut, contestants []fanOutContestant) (result, error) {
 	return r, nil
 }
 
-// lost returns the result of a contestant that has not delivered everything.
+// lost returns the result of a contestant that has not delivered every event.
 func (r serverReport) lost() serverReport {
 	most := math.MaxFloat64
 	return serverReport{
@@ -189,7 +189,8 @@ func printFanOut(f fanOut, contestants []fanOutContestant, r result) {
 			text, _ := formatRatios(r.ratios(b.lib, fanOutPeer, m))
 			return text
 		}
-		// The row shows deliveries per second: more are better, so the peer's time comes first.
+		// The row shows deliveries per second, of which more is better, so the peer's time comes
+		// first.
 		speed, spread := formatRatios(r.ratios(fanOutPeer, b.lib, perDelivery))
 		each, eachRatio := figure(bytesEach, 1, 0), ratio(bytesEach)
 		if f.Clients == 1 {

@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// A part describes a part of the measurement. It is sent to the readers before that part begins.
+// A part describes one part of the measurement. It is sent to the readers before that part begins.
 type part struct {
 	Last  uint64 `json:"last"` // number of the part's last record
 	Timed bool   `json:"timed"`
 }
 
-// A readersReport is the report of the readers after a part, when every client has
-// the last record of the part or the readers have given up.
+// A readersReport is what the readers report after a part, when every client has the part's last
+// record or the readers have given up.
 type readersReport struct {
 	At        int64         `json:"at"`      // Unix time in ns
 	Missing   int           `json:"missing"` // missing or out-of-order deliveries
@@ -36,8 +36,7 @@ const (
 	timedClients   = 100              // number of clients whose latency is measured
 )
 
-// fanOutReaders runs the clients' process. It reads parts and writes
-// reports.
+// fanOutReaders runs in the clients' process. It reads parts and writes reports.
 func fanOutReaders(address, size string, in io.Reader, out io.Writer) error {
 	var f fanOut
 	if err := json.Unmarshal([]byte(size), &f); err != nil {
@@ -72,12 +71,12 @@ type audience struct {
 	clients []*client
 	reading sync.WaitGroup
 
-	absent  atomic.Int64  // number of clients that have received nothing yet
+	absent  atomic.Int64  // number of clients that have not received anything yet
 	arrived chan struct{} // closed when absent is zero
 
 	last  atomic.Uint64 // number of the last record of the part
 	timed atomic.Bool
-	left  atomic.Int64   // number of clients that have not received that record yet
+	left  atomic.Int64   // number of clients that have not received the last record yet
 	done  chan time.Time // receives the time at which left became zero
 }
 
@@ -112,7 +111,7 @@ func (a *audience) converse(dec *json.Decoder, enc *json.Encoder) error {
 	}
 }
 
-// hear waits until all clients have received the part.
+// hear waits until all clients have received the whole part.
 func (a *audience) hear() (h readersReport) {
 	select {
 	case at := <-a.done:
@@ -147,7 +146,7 @@ type client struct {
 	latencies []float64     // ns
 }
 
-// read reads until the connection ends.
+// read reads events until the connection ends.
 func (c *client) read(a *audience) error {
 	const size = 32 << 10
 	response, err := http.ReadResponse(bufio.NewReaderSize(c.conn, size), nil)

@@ -17,19 +17,19 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A serverReport is printed by the server's process. Times are in nanoseconds.
+// A serverReport is what the server's process prints. Times are in nanoseconds.
 type serverReport struct {
 	Missing   int     `json:"missing"` // missing deliveries; if there are any, the other fields are meaningless
 	Flood     float64 `json:"flood"`   // per delivery
 	FloodCPU  float64 `json:"flood_cpu"`
-	Clients   float64 `json:"clients"` // share of the flood during which the clients' process was busy
+	Clients   float64 `json:"clients"` // share of the flood's time during which the clients' process was busy
 	PacedCPU  float64 `json:"paced_cpu"`
 	Latency50 float64 `json:"latency_50"`
 	Latency99 float64 `json:"latency_99"`
 	BytesEach float64 `json:"bytes_each"`
 }
 
-// fanOutServer runs the child of [fanOutContestant.inChild].
+// fanOutServer runs in the child process of [fanOutContestant.inChild].
 func fanOutServer(lib, size string) error {
 	var f fanOut
 	if err := json.Unmarshal([]byte(size), &f); err != nil {
@@ -122,8 +122,8 @@ type stage struct {
 	seq     uint64
 }
 
-// record returns the next record of the run: a call that succeeded in its
-// fourth attempt. Its JSON has about 300 bytes.
+// record returns the next record of the run: a call that succeeded on its fourth attempt. Its JSON
+// has about 300 bytes.
 func (s *stage) record(at time.Time) record.Record {
 	s.seq++
 	r := record.Record{RunID: runID, Seq: s.seq, Time: at}
@@ -137,8 +137,8 @@ func (s *stage) record(at time.Time) record.Record {
 	return r
 }
 
-// warmUp publishes until every client has received something, since not all
-// servers send a response before the first event.
+// warmUp publishes events until every client has received one, because some servers send no
+// response before the first event.
 func (s *stage) warmUp() error {
 	ready := make(chan error, 1)
 	go func() { ready <- s.readers.await(nil) }()
@@ -157,7 +157,7 @@ func (s *stage) warmUp() error {
 // A playCost is the cost of publishing events to all clients.
 type playCost struct {
 	readersReport
-	elapsed time.Duration // until the last client received the last event
+	elapsed time.Duration // time until the last client received the last event
 	cpu     time.Duration // CPU time of this process
 }
 
@@ -218,7 +218,7 @@ func startReaders(url string, f fanOut) (*readers, error) {
 	return &readers{cmd, in, json.NewEncoder(in), json.NewDecoder(out)}, cmd.Start()
 }
 
-// tell announces a part, and returns when the readers have received it.
+// tell announces a part, and returns once the readers have received the announcement.
 func (r *readers) tell(p part) error {
 	if err := r.enc.Encode(p); err != nil {
 		return err
@@ -226,7 +226,7 @@ func (r *readers) tell(p part) error {
 	return r.await(nil)
 }
 
-// await reads the next report of the readers.
+// await reads the readers' next report.
 func (r *readers) await(h *readersReport) error {
 	if h == nil {
 		h = new(readersReport)
@@ -239,7 +239,7 @@ func (r *readers) await(h *readersReport) error {
 
 func (r *readers) close() error { return errors.Join(r.in.Close(), r.cmd.Wait()) }
 
-// profile writes a CPU profile until stop is called, if requested.
+// profile writes a CPU profile until stop is called, if a profile was requested.
 func profile(name string) (stop func(), err error) {
 	if *profiles == "" {
 		return func() {}, nil

@@ -19,7 +19,7 @@ func TestEveryClientOfFanOutGetsEverything(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Missing != 0 || r.Flood <= 0 || r.Latency50 <= 0 || r.Latency99 < r.Latency50 || r.BytesEach == 0 { // with few clients, memory may seem to be negative
+			if r.Missing != 0 || r.Flood <= 0 || r.Latency50 <= 0 || r.Latency99 < r.Latency50 || r.BytesEach == 0 { // with few clients, the measured memory may be negative
 				t.Errorf("got %+v", r)
 			}
 		})
@@ -68,8 +68,8 @@ func TestFanOutNoticesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// TestContestantThatLosesEventsHasLost checks that a contestant that lost events misses
-// its targets.
+// TestContestantThatLosesEventsHasLost checks that a contestant that has lost events misses its
+// targets.
 func TestContestantThatLosesEventsHasLost(t *testing.T) {
 	loser, winner := serverReport{Missing: 1, Flood: 100}.lost(), serverReport{Flood: 1e6}
 	r := make(result)

@@ -6,5 +6,5 @@ package main
 // reports whether it is in memory, where syncing costs nothing.
 func fileSystem() (name string, memory bool) { return "an unknown file system", false }
 
-// placeApart only has an effect on Linux.
+// placeApart has an effect only on Linux.
 func placeApart(string) {}

@@ -20,7 +20,7 @@ const (
 // A maker makes all calls of a tool and returns their outputs.
 type maker func(ctx context.Context, tool *core.Definition[int, int], inputs []int) ([]int, error)
 
-// startGroup makes the calls in a separate run each time.
+// startGroup makes all calls in a new run each time.
 func startGroup(makeAll maker) func(context.Context, *work) instance {
 	return func(ctx context.Context, w *work) instance {
 		tool := newTool(func(_ context.Context, in int) (int, error) { return in, nil }, immediateRetry, 0)
@@ -74,7 +74,7 @@ func makeErrgroup(ctx context.Context, tool *core.Definition[int, int], inputs [
 	return outputs, all.Wait()
 }
 
-// makeErrgroupDirect is like makeErrgroup, for a program that is never resumed.
+// makeErrgroupDirect is like makeErrgroup, but for a program that is never resumed.
 func makeErrgroupDirect(ctx context.Context, tool *core.Definition[int, int], inputs []int) ([]int, error) {
 	var all errgroup.Group
 	all.SetLimit(groupWorkers)

@@ -4,8 +4,7 @@ package main
 
 import "time"
 
-// cpuTime returns the user and system CPU time of this process, or zero if
-// it is not known.
+// cpuTime returns the user and system CPU time of this process, or zero if it is unknown.
 func cpuTime() time.Duration { return 0 }
 
 // checkFileLimit returns an error if the process cannot open the given number of files.

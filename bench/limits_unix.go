@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// cpuTime returns the user and system CPU time of this process, or zero if
-// it is not known.
+// cpuTime returns the user and system CPU time of this process, or zero if it is unknown.
 func cpuTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

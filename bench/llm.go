@@ -18,8 +18,9 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// These benchmarks use a language model on loopback that answers at once. They measure a single call,
-// a stream of 500 chunks, and an agent with ten turns, nine of which call a tool.
+// These benchmarks use a language model on the loopback interface that answers at once. They
+// measure a single call, a stream of 500 chunks, and an agent with ten turns, nine of which call a
+// tool.
 
 const (
 	streamChunks = 500

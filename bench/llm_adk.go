@@ -18,8 +18,8 @@ import (
 	"google.golang.org/genai"
 )
 
-// agentADK returns a function that calls an ADK agent as in ADK's examples, with a
-// session in memory for each question.
+// agentADK returns a function that calls an ADK agent as ADK's examples do, with an in-memory
+// session for each question.
 func agentADK(url string, client *http.Client) func() error {
 	add, err := functiontool.New(functiontool.Config{Name: "add", Description: "Adds a number."},
 		func(_ agent.Context, in addend) (int, error) { return in.N + 1, nil })
@@ -122,8 +122,8 @@ func (m adkModel) tools(tools []*genai.Tool) (out []goopenai.Tool, err error) {
 	return out, nil
 }
 
-// toMessages converts content to messages: one for its text and calls, and one
-// for each result.
+// toMessages converts content to messages: one message for its text and calls, and one for each
+// result.
 func toMessages(content *genai.Content) ([]goopenai.ChatCompletionMessage, error) {
 	message := goopenai.ChatCompletionMessage{Role: "user", Content: textOf(content)}
 	if content.Role == genai.RoleModel {

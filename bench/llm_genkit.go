@@ -11,8 +11,7 @@ import (
 	"github.com/openai/openai-go/option"
 )
 
-// openGenkit returns a Genkit and its model, which uses Genkit's plugin for
-// compatible services.
+// openGenkit returns a Genkit and a model that uses Genkit's plugin for OpenAI-compatible services.
 func openGenkit(url string, client *http.Client) (*genkit.Genkit, ai.Model) {
 	plugin := &compat_oai.OpenAICompatible{
 		Provider: "bench", APIKey: "key", BaseURL: url,

@@ -42,13 +42,13 @@ func pause(ctx context.Context, delay time.Duration) error {
 // An attempter makes one attempt.
 type attempter func(ctx context.Context, handle func(context.Context, int) (int, error), in int) (int, error)
 
-// once sets no time limit.
+// once makes an attempt without a time limit.
 func once(ctx context.Context, handle func(context.Context, int) (int, error), in int) (int, error) {
 	return handle(ctx, in)
 }
 
-// limited sets a time limit that only works if the handler observes its
-// context: the loop cannot continue before the handler returns.
+// limited sets a time limit that works only if the handler observes its context: the loop cannot
+// continue until the handler returns.
 func limited(ctx context.Context, handle func(context.Context, int) (int, error), in int) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()

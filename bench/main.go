@@ -1,7 +1,7 @@
 // Command bench compares Reprise with similar libraries: its calls with failsafe-go,
-// cenkalti/backoff, avast/retry-go, sethvargo/go-retry and hand-written loops; its storage
-// with SQLite, bbolt, PostgreSQL and a plain file; its queue with River and DBOS; its agents
-// with eino, ADK and genkit; and its event streams with r3labs/sse and tmaxmax/go-sse.
+// cenkalti/backoff, avast/retry-go, sethvargo/go-retry and hand-written loops; its storage with
+// SQLite, bbolt, PostgreSQL and a plain file; its queue with River and DBOS; its agents with eino,
+// ADK and genkit; and its event streams with r3labs/sse and tmaxmax/go-sse.
 //
 //	go run .                          prints the tables, in four or five minutes
 //	go run . -only 'Success|Sleepers'
@@ -9,17 +9,17 @@
 //
 // # Calls
 //
-// All contestants of a scenario make the same call: the same handler and cancellable context, at
-// most three attempts, the same delays.
+// All contestants in a scenario make the same call, with the same handler, the same cancellable
+// context, at most three attempts and the same delays.
 //
 //   - Success: the handler succeeds at once.
-//   - Timeout: the same with a limit of one second for each attempt. The handler checks
+//   - Timeout: the same, with a limit of one second for each attempt. The handler checks
 //     ctx.Done, but does not wait for it.
 //   - TwoFailures: the handler fails twice and then succeeds. There are no delays.
 //   - TwoFailuresListeners: the same, with a listener that counts everything that the library
 //     reports. go-retry has no listeners.
-//   - Sleepers: many calls that have failed once wait for an hour, each in its own goroutine, in
-//     a separate process.
+//   - Sleepers: many calls that have failed once wait for an hour, each in its own goroutine,
+//     in a separate process.
 //
 // The contestants are:
 //
@@ -27,65 +27,67 @@
 //   - reprise-run: a call in a run without a store. Each call adds 2 records to the history (8
 //     with two failures). A run has 10,000 calls; then a new one begins.
 //   - reprise-run-listener: the same, and the run passes each record to a publisher in the
-//     goroutine of the caller, as the peers do with their listeners.
-//   - reprise-run-subscriber: the same, and a bus passes each record to a subscriber, which counts
-//     them in its own goroutine. It never misses a record: if it falls behind, the run waits.
+//     caller's goroutine, just as the peers call their listeners.
+//   - reprise-run-subscriber: the same, and a bus passes each record to a subscriber, which
+//     counts them in its own goroutine. It never misses a record: if it falls behind, the run
+//     waits.
 //   - failsafe: its retry policy (and, in Timeout, its timeout policy).
-//   - failsafe-listeners: the same with all its listeners set.
+//   - failsafe-listeners: the same, with all its listeners set.
 //   - cenkalti, avast, sethvargo: used as documented.
-//   - sethvargo-unlimited: go-retry counts attempts in a value that must be made for each call.
-//     This contestant omits the value, which is possible in a program that never gives up.
-//   - loop: a loop as it is written without a library.
+//   - sethvargo-unlimited: go-retry counts attempts in a value that must be created for each
+//     call. This contestant omits that value, as a program that never gives up can.
+//   - loop: a loop as people write it without a library.
 //   - loop-abandon: the same loop with a goroutine for each attempt.
 //
-// Everything that a library can prepare once is prepared once. This favors the peers: their functions
-// take no input, so real programs make a closure for each call. Errors are made in advance.
+// Everything that a library can prepare once is prepared once. This favors the peers: their
+// functions take no input, so real programs create a closure for each call. Errors are created in
+// advance.
 //
 // # Storage
 //
-//   - Encode and Decode: the record of a failed fourth attempt, with snapshot.AppendRecord into a
-//     reused buffer and with snapshot.DecodeRecord. The error in reprise-live is one that a
+//   - Encode and Decode: the record of a failed fourth attempt, with snapshot.AppendRecord into
+//     a reused buffer and with snapshot.DecodeRecord. The error in reprise-live is one that a
 //     handler has returned, not one that was read from a record. reprise-new-address decodes
-//     records of 2,000 calls in turn, so that no address is found in the cache. msgpack and json marshal a plain struct with the
-//     same fields, including the field names.
-//   - Print: printer.New(file).Publish prints records to a file. Seven of the eight records of a
-//     call have lines: two failures with their waits, and a success. fprintln writes the same
+//     records of 2,000 calls in turn, so that none of their addresses are in the cache. msgpack
+//     and json marshal a plain struct with the same fields, including the field names.
+//   - Print: printer.New(file).Publish prints records to a file. Seven of the eight records of
+//     a call have lines: two failures with their waits, and a success. fprintln writes the same
 //     lines, prepared in advance.
 //   - Durable: calls in a run in a filestore.Store with SyncOutcomes: two appends and one fsync
-//     for each call. For the same number of bytes, bare does one append and one fsync, sqlite
-//     inserts a row and bbolt puts a key, each in a transaction; reprise-postgres makes the calls
-//     in a run of a postgres.Store, and pgx inserts a row in a transaction. Names that end with
-//     -16 have 16 callers. SQLite allows one writer, so its callers wait for the connection.
-//     With bbolt-batch-16, concurrent callers share a transaction, as with Reprise. dbos runs a
+//     for each call. To store as much data, bare does one append and one fsync, sqlite inserts
+//     a row, and bbolt puts a key, each in a transaction; reprise-postgres makes the calls in a
+//     run of a postgres.Store, and pgx inserts a row in a transaction. Names that end with -16
+//     have 16 callers. SQLite allows one writer, so its callers wait for the connection. With
+//     bbolt-batch-16, concurrent callers share a transaction, as with Reprise. dbos runs a
 //     workflow that makes one step after the other.
-//   - SQLite uses a log (WAL) with synchronous=FULL. The log has its full size from the start, as
-//     does the file of bbolt, so commits do not make files grow; the appends of bare and reprise
-//     do.
+//   - SQLite uses a log (WAL) with synchronous=FULL. The log has its full size from the start,
+//     as does the file of bbolt, so commits do not make files grow; the appends of bare and
+//     reprise do.
 //   - Replay1000 and Replay10000: an agent that made that many calls in a loop recalls all of
-//     them. It was stopped after the last call, since an agent that has ended would be recalled
-//     itself. reprise measures state.Open on a fresh copy of the run, including syncs, until the
-//     agent returns; reprise-replay measures state.Replay, which writes nothing. Closing is not
-//     included. sqlite opens a database and makes a query by primary key for each call;
-//     sqlite-scan reads all rows in order. Both decode the outputs like Reprise.
+//     them. It was stopped after the last call, because an agent that has ended would itself be
+//     recalled. reprise measures state.Open on a fresh copy of the run, including syncs, until
+//     the agent returns; reprise-replay measures state.Replay, which writes nothing. Closing is
+//     not included. sqlite opens a database and queries it by primary key for each call;
+//     sqlite-scan reads all rows in order. Both decode the outputs, as Reprise does.
 //   - Record: the time that one more record takes (a call that succeeds at once has two), in
 //     histories of 100, 10,000 and 100,000 records: in a run without a store (memory) and in a
-//     filestore.Store without syncing (file). 256 records are measured 16 times in a round, each
+//     filestore.Store without syncing (file). Each round measures 256 records 16 times, each
 //     time after a garbage collection and 64 records that are not measured.
 //
 // # Services
 //
 //   - Runs: 64 goroutines start 2,000 runs of one call that returns its input; 64 slots execute
-//     them, until the last one has ended. Starts, beginnings and results are synced. reprise is a
-//     runner on a directory; in reprise-step, an agent calls a tool, whose outcome is synced,
-//     too. river inserts jobs and works on them, with the intervals of its own benchmark. dbos
-//     runs workflows of one step; each starter waits for the end of its workflow.
+//     them, until the last run has ended. Starts, beginnings and results are synced. reprise is
+//     a runner on a directory; in reprise-step, an agent calls a tool, whose outcome is also
+//     synced. river inserts jobs and works on them, with the intervals from its own benchmark.
+//     dbos runs workflows of one step; each starter waits for the end of its workflow.
 //     reprise-postgres is a runner on a postgres.Store with its queue, on the same server.
-//   - Workers: the same with 1,000 runs and the number of workers at the end of the name, or one
-//     worker if there is no number. They share the 64 slots, and the first worker starts the runs.
-//     Workers are runners with separate stores, or River clients, in one process.
-//     reprise-jetstream uses a jetstream.Store and a NATS server in a separate process, which by
-//     default syncs every two minutes; if the name contains always, it syncs each message before
-//     it acknowledges it.
+//   - Workers: the same, with 1,000 runs and as many workers as the number at the end of the
+//     name, or one worker if there is no number. They share the 64 slots, and the first worker
+//     starts the runs. Workers are runners with separate stores, or River clients, in one
+//     process. reprise-jetstream uses a jetstream.Store and a NATS server in a separate
+//     process, which by default syncs every two minutes; if the name contains always, it syncs
+//     each message before it acknowledges it.
 //   - The PostgreSQL server runs in a separate process with its defaults: fsync and
 //     synchronous_commit are on. Its allocations are not counted. Only River Pro stores the
 //     results of jobs and has workflows of several steps.
@@ -94,21 +96,22 @@
 //
 //   - Group: 10,000 calls of a tool that succeeds at once, 50 at a time, in a new run without a
 //     store, which is closed afterwards. reprise is actors.Map; reprise-yield also sets
-//     YieldWaits. errgroup is an errgroup.Group with a limit of 50 and a function for each call;
-//     its calls get addresses in the order in which they begin, so such a run could not be
-//     resumed. errgroup-prepared claims the addresses in order, like a group. loop uses no
+//     YieldWaits. errgroup is an errgroup.Group with a limit of 50 and a function for each
+//     call; its calls get addresses in the order in which they begin, so such a run could not
+//     be resumed. errgroup-prepared claims the addresses in order, like a group. loop uses no
 //     goroutines.
 //
 // # Language models
 //
 // A server on the loopback interface, in the same process, answers at once. Its allocations are
-// included; they are the same for all.
+// included; they are the same for all contestants.
 //
 //   - LLM: one call. reprise is openai.New outside a run, reprise-run in a run without a store;
 //     go-openai is CreateChatCompletion.
-//   - LLMStream: an answer in 500 chunks, in one write. In reprise-watch, a function of live.Watch
-//     counts them; reprise-iterator ranges over actors.Stream, which joins chunks that arrive
-//     faster than the loop takes them; go-openai calls Recv in a loop and keeps the text.
+//   - LLMStream: an answer in 500 chunks, in one write. In reprise-watch, a function of
+//     live.Watch counts them; reprise-iterator ranges over actors.Stream, which joins chunks
+//     that arrive faster than the loop takes them; go-openai calls Recv in a loop and keeps the
+//     text.
 //   - LLMAgent: ten turns, nine of which call a tool. reprise is an agent in a run without a
 //     store; go-openai is a hand-written loop without checks, records and retries; eino is the
 //     ReAct agent of cloudwego/eino with its model for OpenAI. adk is an agent of google/adk-go
@@ -119,42 +122,43 @@
 //
 // # Event streams
 //
-// In FanOut1, FanOut100 and FanOut1000, that many clients get the records of a run as
-// server-sent events: about 300 bytes of JSON, with the status as the name of the event. The
-// server and the clients are two processes on this machine, which are started anew for each
-// contestant and pass.
+// In FanOut1, FanOut100 and FanOut1000, that many clients receive the records of a run as
+// server-sent events: about 300 bytes of JSON, with the status as the event's name. The server and
+// the clients run in two processes on this machine, which are restarted for each contestant and
+// pass.
 //
-//   - reprise is a streamer.Handler that keeps 16,384 events; r3labs is its Server as documented,
-//     which keeps all events; go-sse is its Server with Joe, which keeps no events here. All
-//     encode a record once.
+//   - reprise is a streamer.Handler that keeps 16,384 events; r3labs is its Server as
+//     documented, which keeps all events; go-sse is its Server with Joe, which keeps no events
+//     here. All encode a record once.
 //   - All contestants have the same clients, which read sockets, count events, and check that
-//     every record arrives once and in order. A contestant that loses records is marked as lost,
-//     regardless of its numbers.
-//   - First there is a flood, after a warm-up of a quarter of its size. Events are published as
-//     fast as the contestant takes them, until the last client has the last event. deliveries/s is
-//     events times clients per second. Then events are published at a fixed rate.
-//   - CPU is the processor time of the server per delivery, including the kernel. Latencies are
-//     those of at most 100 clients, from the time at which an event was due; if a server cannot
-//     keep up, the latencies show the length of its queue.
-//   - clients % is the part of the flood during which the clients' process was busy. If it is
-//     well below 100, the clients were not the bottleneck.
+//     every record arrives once and in order. A contestant that loses records is marked as
+//     lost, regardless of its numbers.
+//   - First comes a flood, after a warm-up of a quarter of its size. Events are published as
+//     fast as the contestant takes them, until the last client has received the last event.
+//     deliveries/s is events times clients per second. Then events are published at a fixed
+//     rate.
+//   - CPU is the server's CPU time per delivery, including the kernel. Latencies are those of
+//     at most 100 clients, from the time at which an event was due; if a server cannot keep up,
+//     the latencies show the length of its queue.
+//   - clients % is the share of the flood's time during which the clients' process was busy. If
+//     it is well below 100, the clients were not the bottleneck.
 //
 // # Results
 //
 // The contestants of a scenario take turns in many short rounds. Each round begins from a fresh
-// state after a garbage collection, and is long enough for the collections that the contestant
-// causes.
+// state after a garbage collection, and is long enough to include the collections that the
+// contestant causes.
 //
-//   - ns/op, ms/op, ops/s, allocs/op, B/op: medians over the rounds. They include everything that
-//     the process does: the goroutine of the subscriber, the growth of the history, the handler,
-//     and about 2 ns for the measurement.
-//   - ratio: the contestant's time divided by the time of the peer that the heading names, as the
+//   - ns/op, ms/op, ops/s, allocs/op, B/op: medians over the rounds. They include everything
+//     that the process does: the subscriber's goroutine, the growth of the history, the
+//     handler, and about 2 ns for the measurement.
+//   - ratio: the contestant's time divided by the time of the peer named in the heading; the
 //     median over the rounds. 25–75 % is the interquartile range.
 //   - bytes: the size of a record; in Durable, what a call appends to the journal.
 //   - bytes each: the growth of HeapAlloc and StackInuse after two collections, divided by the
 //     number of calls or idle clients. It includes goroutines and the buffers of connections.
-//   - release: the time from the interrupt (reprise-run) or cancel (all others) until every call
-//     has returned.
+//   - release: the time from the interrupt (reprise-run) or cancel (all others) until every
+//     call has returned.
 //
 // Times depend on the machine; ratios and allocations depend on it less. The results of this run
 // are compared with the project's targets. A missed target does not make the program fail. An
@@ -163,23 +167,23 @@
 //
 // # Differences
 //
-//   - In a run, Reprise numbers, keeps and publishes what happens. The peers keep nothing; their
-//     listeners are called in the goroutine of the caller.
+//   - In a run, Reprise numbers, keeps and publishes what happens. The peers keep nothing;
+//     their listeners are called in the caller's goroutine.
 //   - Only reprise and loop-abandon return if a handler ignores its context: they run it in a
 //     goroutine that can be abandoned. loop and failsafe run it in the caller's goroutine and
 //     wait for it. The target for loop takes this into account.
-//   - Reprise turns a panic of the handler into an error. The peers and the loops do not, and in
-//     loop-abandon it would end the process.
+//   - Reprise turns a panic in the handler into an error. The peers and the loops do not; in
+//     loop-abandon a panic would end the process.
 //   - Reprise and go-retry retry only errors that are marked as retryable or, with Reprise,
 //     classified as such. The others retry all errors.
 //   - r3labs and go-sse flush each event to each client separately. reprise collects events for
 //     5 ms, or 50 ms with 1,000 clients, so its latency is never near zero.
-//   - A publisher of r3labs and go-sse waits for the slowest client. If a client has not
-//     read an event before reprise drops it, reprise disconnects the client, which then resumes.
+//   - A publisher of r3labs and go-sse waits for the slowest client. If a client has not read
+//     an event before reprise drops it, reprise disconnects the client, which then resumes.
 //     FanOut's flood has no more events than reprise keeps.
-//   - The memory of SQLite is not allocated by Go, so allocs/op and B/op do not include it.
-//   - Without a delay, Reprise and the loops continue at once. The four peers wait for a timer of
-//     zero length.
+//   - SQLite's memory is not allocated by Go, so allocs/op and B/op do not include it.
+//   - Without a delay, Reprise and the loops continue at once. The four peers wait for a timer
+//     of zero length.
 package main
 
 import (
@@ -212,8 +216,8 @@ func main() {
 	exitOn(measureAll())
 }
 
-// runChild does the work of a child process, if another process of this program has started this
-// process for that work.
+// runChild does the work of a child process, if this process was started for that work by another
+// process of this program.
 func runChild() (isChild bool, err error) {
 	switch {
 	case *child != "":
@@ -302,7 +306,7 @@ func measureAll() error {
 	return nil
 }
 
-// pick returns the contestants selected by "scenario/lib=name".
+// pick returns those contestants whose "scenario/lib=name" matches selected.
 func pick[T any](scenario string, all []T, name func(T) string, selected *regexp.Regexp) (picked []T) {
 	for _, c := range all {
 		if selected.MatchString(scenario + "/lib=" + name(c)) {

@@ -19,7 +19,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// TestMain lets the test binary act as the child process of Sleepers and FanOut.
+// TestMain lets the test binary run as the child process of Sleepers and FanOut.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if isChild, err := runChild(); isChild {
@@ -36,7 +36,7 @@ func TestContestantsDoTheirWork(t *testing.T) {
 	for _, s := range scenarios {
 		calls := 5
 		if s.fixed == 1 && s.attempts > 1 {
-			calls = 1 // one call of this scenario makes a large number of runs
+			calls = 1 // one call in this scenario starts many runs
 		}
 		for _, c := range s.all() {
 			if s.name == workersName && (!strings.HasSuffix(c.lib, "-2") || strings.Contains(c.lib, "always")) {
@@ -84,7 +84,7 @@ func TestAgentsSendTheResultsOfTheirTools(t *testing.T) {
 			seen := &requests{}
 			defer seen.CloseIdleConnections()
 			call := agent(server.url, &http.Client{Transport: seen})
-			for range 2 { // the second call must not see state of the first
+			for range 2 { // the second call must not see state left by the first
 				seen.results = nil
 				if err := call(); err != nil {
 					t.Fatal(err)
@@ -101,7 +101,7 @@ var agents = map[string]func(url string, client *http.Client) func() error{
 	"reprise": agentReprise, "go-openai": agentGoOpenAI, "eino": agentEino, "adk": agentADK, "genkit": agentGenkit,
 }
 
-// requests records how many different results of the tool each request contains.
+// requests records how many different tool results each request contains.
 type requests struct {
 	http.Transport
 	results []int
@@ -144,8 +144,8 @@ func notifications(lib, scenario string, calls int) int {
 	case "reprise-run-listener", "reprise-run-subscriber":
 		return calls*(2+3*retries) + 2 // plus the beginning and end of the run
 	case "failsafe-listeners":
-		// OnSuccess of the policy, OnSuccess and OnDone of the executor; for
-		// each retry OnFailure, OnRetryScheduled and OnRetry.
+		// The policy's OnSuccess, and the executor's OnSuccess and OnDone; for each retry
+		// OnFailure, OnRetryScheduled and OnRetry.
 		return calls * (3 + 3*retries)
 	}
 	return calls * retries

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// roundTime is the approximate duration of a contestant's turn.
+// roundTime is the approximate duration of a contestant's turn in a round.
 const roundTime = 20 * time.Millisecond
 
 // A metric is a quantity measured in each round.
@@ -24,7 +24,7 @@ const (
 	bytesOf     metric = "bytes"
 )
 
-// A result contains the samples of each lib and metric, one per round.
+// A result contains the samples of each lib for each metric, one per round.
 type result map[string]map[metric][]float64
 
 func (r result) add(lib string, m metric, sample float64) {
@@ -36,8 +36,7 @@ func (r result) add(lib string, m metric, sample float64) {
 
 func (r result) median(lib string, m metric) float64 { return quantile(r[lib][m], 0.5) }
 
-// ratios returns the ratios of lib to peer, round by round, or nil if one of
-// them was not measured.
+// ratios returns the ratios of lib to peer, round by round, or nil if either was not measured.
 func (r result) ratios(lib, peer string, m metric) []float64 {
 	a, b := r[lib][m], r[peer][m]
 	if len(a) == 0 || len(a) != len(b) {
@@ -64,7 +63,7 @@ func quantile(samples []float64, q float64) float64 {
 	return s[i] + (at-float64(i))*(s[i+1]-s[i])
 }
 
-// measure runs the contestants in turns.
+// measure runs the contestants, which take turns.
 func (s scenario) measure(rounds int) (result, error) {
 	calls := make([]int, len(s.contestants))
 	for i, c := range s.contestants {
@@ -92,9 +91,8 @@ func (s scenario) measure(rounds int) (result, error) {
 	return r, nil
 }
 
-// order returns the order of the contestants in a round. It is shuffled, so
-// that no contestant always has to deal with the after-effects of the same
-// predecessor, such as pending disk writes.
+// order returns the order of the contestants in a round. The order is shuffled, so that no
+// contestant always suffers the after-effects of the same predecessor, such as pending disk writes.
 func order(round, n int) []int { return rand.New(rand.NewPCG(uint64(round), 0)).Perm(n) }
 
 func (s scenario) roundsOf(rounds int) int { return max(1, rounds/max(1, s.roundsDivisor)) }
@@ -123,7 +121,7 @@ type turnCost struct {
 	size    int
 }
 
-// turn creates an instance and makes calls with it.
+// turn creates an instance and makes the given number of calls with it.
 func (s scenario) turn(c contestant, calls int) (turnCost, error) {
 	in, w, cancel := c.begin()
 	defer cancel()
@@ -145,8 +143,7 @@ func (s scenario) turn(c contestant, calls int) (turnCost, error) {
 	return t, nil
 }
 
-// take measures all calls together, or one by one if something must be done
-// between them.
+// take measures all calls together, or one by one if the instance must be reset before each call.
 func (in instance) take(calls int) (t turnCost, err error) {
 	if in.reset == nil {
 		return in.takeAtOnce(calls)
@@ -164,7 +161,7 @@ func (in instance) take(calls int) (t turnCost, err error) {
 	return t, nil
 }
 
-// again returns the instance after a reset.
+// again returns the instance to use once it has been reset.
 func (in instance) again() instance {
 	in.reset = nil
 	return in

@@ -51,8 +51,8 @@ func startFailsafeTimeout(h handler) func(context.Context, *work) instance {
 	}
 }
 
-// cenkalti/backoff: the options can be created once. A BackOff must be used by
-// only one call at a time, as is the case here.
+// cenkalti/backoff: the options can be created once. Only one call at a time may use a BackOff, as
+// is the case here.
 
 func cenkaltiOptions() []cenkalti.RetryOption {
 	return []cenkalti.RetryOption{cenkalti.WithMaxTries(attempts), cenkalti.WithBackOff(&cenkalti.ZeroBackOff{})}
@@ -77,8 +77,8 @@ func startCenkaltiNotify(h handler) func(context.Context, *work) instance {
 	}
 }
 
-// avast/retry-go: a retrier is created once, with its context. LastErrorOnly
-// avoids a list of all errors.
+// avast/retry-go: a retrier is created once, together with its context. LastErrorOnly avoids
+// building a list of all errors.
 
 func avastOptions(ctx context.Context) []avast.Option {
 	return []avast.Option{

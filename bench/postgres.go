@@ -15,8 +15,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// postgres is the server of all contestants that need one. It has its own
-// directory and is stopped at the end.
+// postgres is the server for all contestants that need one. It has its own directory, and is
+// stopped at the end.
 var postgres struct {
 	sync.Mutex
 	dir       string // directory of the server's data and socket; empty while it is not running
@@ -40,9 +40,8 @@ func postgresBin() (string, error) {
 	return filepath.Dir(names[len(names)-1]), nil
 }
 
-// newDatabase creates an empty database, in a server that syncs each commit: its
-// settings are the defaults, except for the number of connections. The caller
-// must close the pool.
+// newDatabase creates an empty database on a server that syncs each commit: the server has the
+// default settings, except for the number of connections. The caller must close the pool.
 func newDatabase(ctx context.Context) (*pgxpool.Pool, error) {
 	postgres.Lock()
 	defer postgres.Unlock()

@@ -12,8 +12,7 @@ import (
 	"syscall"
 )
 
-// serverUser returns the user that runs the server: postgres if this process
-// runs as root.
+// serverUser returns the user that the server runs as: postgres if this process runs as root.
 func serverUser() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil
@@ -39,7 +38,7 @@ func asPostgres(cmd *exec.Cmd) error {
 	return err
 }
 
-// ownedByPostgres makes the user returned by serverUser the owner of dir, which is inside a
+// ownedByPostgres makes the user returned by serverUser the owner of dir, which must be inside a
 // directory of this process.
 func ownedByPostgres(dir string) error {
 	who, err := serverUser()

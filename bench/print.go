@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// recordsToPrint returns the records for Print: calls in an agent that fail twice and then
+// recordsToPrint returns the records that Print uses: calls in an agent that fail twice and then
 // succeed.
 func recordsToPrint() []record.Record {
 	var records []record.Record
@@ -42,7 +42,7 @@ func recordsToPrint() []record.Record {
 	return records
 }
 
-// startPrinter prints one record after the other to a file.
+// startPrinter prints one record after another to a file.
 func startPrinter(options ...printer.Option) func(context.Context, *work) instance {
 	return func(_ context.Context, w *work) instance {
 		f, err := openOutput()
@@ -61,7 +61,7 @@ func startPrinter(options ...printer.Option) func(context.Context, *work) instan
 	}
 }
 
-// startFprintln writes, piece by piece, the text that the printer writes in plain form.
+// startFprintln writes the printer's plain text, one piece at a time.
 func startFprintln(_ context.Context, w *work) instance {
 	f, err := openOutput()
 	if err != nil {

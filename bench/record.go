@@ -14,7 +14,7 @@ import (
 
 const (
 	recordName = "Record"
-	window     = 256 // number of records measured at a time: constant, because the history grows in chunks
+	window     = 256 // number of records measured at a time; constant, because the history grows in chunks
 	windows    = 16  // windows per sample
 	lead       = 64  // records between a garbage collection and the window; not measured
 )
@@ -45,8 +45,8 @@ var recordContestants = []recordContestant{
 	{"file-100000", 100_000, true, 5},
 }
 
-// sample returns the time that one record takes. It measures only a few records in each run, so
-// that the length of the history stays about the same.
+// sample returns the time that one record takes. It measures only a few records in each run, so the
+// length of the history stays nearly constant.
 func (c recordContestant) sample() (nanoseconds float64, err error) {
 	each := min(windows, max(1, c.length/10/(lead+window)))
 	var elapsed time.Duration

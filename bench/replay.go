@@ -17,8 +17,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// newLoopAgent returns an agent that makes the given number of calls to the
-// tool, and then calls finish.
+// newLoopAgent returns an agent that makes as many calls to the tool as its input says, and then
+// calls finish.
 func newLoopAgent(tool *core.Definition[int, string], finish func(context.Context) error) *core.Definition[int, int] {
 	d, err := core.NewDefinition(core.Spec{Kind: record.KindAgent, Name: "assistant"}, func(ctx context.Context, calls int) (int, error) {
 		for i := range calls {
@@ -41,9 +41,8 @@ func newLoopAgent(tool *core.Definition[int, string], finish func(context.Contex
 // A fixture is a directory with a run, created once.
 type fixture func() (dir string, err error)
 
-// finishedCalls returns a run whose agent was stopped after all of its calls
-// had finished, so that they are recalled one by one: an agent that has
-// finished is recalled as a whole.
+// finishedCalls returns a run whose agent was stopped after all its calls had finished. So the
+// calls are recalled one by one, whereas an agent that has finished is recalled as a whole.
 func finishedCalls(calls int) fixture {
 	return sync.OnceValues(func() (string, error) {
 		store, dir, err := newStore()
@@ -177,7 +176,7 @@ func insertRows(db *sql.DB, calls int) error {
 	return tx.Commit()
 }
 
-// startRead opens the database each time and reads all outputs of the run.
+// startRead opens the database anew each time and reads all outputs of the run.
 func startRead(calls int, made fixture, read func(db *sql.DB, calls int) error) func(context.Context, *work) instance {
 	return func(_ context.Context, w *work) instance {
 		var db *sql.DB

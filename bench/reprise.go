@@ -48,7 +48,7 @@ func startRunSubscriber(h handler, timeout time.Duration) func(context.Context, 
 	return func(ctx context.Context, w *work) instance {
 		w.boom = core.Retryable(errBoom)
 		events := bus.New()
-		var records uint64 // of the runs that have ended
+		var records uint64 // number of records in the runs that have ended
 		subscription := events.Subscribe(func(r record.Record) {
 			w.heard++
 			if r.Kind == record.KindRun && r.Status == record.StatusCompleted {
@@ -90,7 +90,7 @@ func startRunListener(h handler, timeout time.Duration) func(context.Context, *w
 	}
 }
 
-// runs makes calls, in one run after the other.
+// runs makes calls, in one run after another.
 type runs struct {
 	outer   context.Context
 	tool    *core.Definition[int, int]

@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// newPostgresStores returns n stores on a new database, which share a pool. The
-// function end closes the stores and the pool.
+// newPostgresStores returns n stores that use the same new database and share a pool. The function
+// end closes the stores and the pool.
 func newPostgresStores(ctx context.Context, n int) (stores []*storepostgres.Store, end func() error, err error) {
 	pool, err := newDatabase(ctx)
 	if err != nil {
@@ -56,7 +56,7 @@ func openPostgres(agent agentOf, workers int) opener {
 	}
 }
 
-// startDurablePostgres makes calls in a run in a database.
+// startDurablePostgres makes calls in a run that is stored in a database.
 func startDurablePostgres(parallel int) func(context.Context, *work) instance {
 	return func(ctx context.Context, w *work) instance {
 		n, err := bytesOfCall()

@@ -31,9 +31,9 @@ const (
 	waitTimeout  = time.Minute // timeout of waits and shutdowns
 )
 
-// A service executes the runs that are started.
+// A service executes the runs that are started on it.
 type service struct {
-	start func(i int) error // returns when the run is stored
+	start func(i int) error // returns once the run is stored
 	wait  func() error      // returns when all started runs have ended
 	close func() error
 }
@@ -42,7 +42,7 @@ type service struct {
 // handled once for each run.
 type opener func(ctx context.Context, runs int, handled func()) (service, error)
 
-// startService returns a contestant that starts and finishes runs.
+// startService returns a contestant that starts runs and waits until they have ended.
 func startService(runs int, open opener) func(context.Context, *work) instance {
 	return func(ctx context.Context, w *work) instance {
 		var handled atomic.Int64
@@ -60,7 +60,7 @@ func startService(runs int, open opener) func(context.Context, *work) instance {
 	}
 }
 
-// startAll starts the runs of a call, runsAtOnce at a time.
+// startAll starts the runs of a call, with at most runsAtOnce starts at a time.
 func startAll(runs int, start func(i int) error) error {
 	errs := make([]error, runsAtOnce)
 	var starters sync.WaitGroup
@@ -106,7 +106,7 @@ func (c *runCounter) wait() error {
 	}
 }
 
-// oneCall returns an agent that makes no calls: its own call is the only one in a run.
+// oneCall returns an agent that makes no calls, so its own call is the only one in the run.
 func oneCall(handled func()) runner.Actor[int, int] {
 	return decorators.Agent("work", "Returns its input.", func(_ context.Context, in int) (int, error) {
 		handled()
@@ -114,7 +114,7 @@ func oneCall(handled func()) runner.Actor[int, int] {
 	})
 }
 
-// oneStep returns an agent that calls a tool.
+// oneStep returns an agent that calls one tool.
 func oneStep(handled func()) runner.Actor[int, int] {
 	tool := newTool(func(_ context.Context, in int) (int, error) {
 		handled()
@@ -125,7 +125,7 @@ func oneStep(handled func()) runner.Actor[int, int] {
 	})
 }
 
-// An agentOf makes an agent, which the runs execute.
+// An agentOf makes the agent that the runs execute.
 type agentOf func(handled func()) runner.Actor[int, int]
 
 // openRunner opens a runner on a new directory.
@@ -143,14 +143,14 @@ func openRunner(agent agentOf) opener {
 	}
 }
 
-// A worker has the store and the queue of a runner.
+// A worker holds the store and the queue for a runner.
 type worker struct {
 	store snapshot.Store
-	queue runner.Queue // nil for the store's own queue
+	queue runner.Queue // nil to use the store's own queue
 	close func() error
 }
 
-// serve starts a runner with the agent for each worker. The first one starts the runs.
+// serve starts a runner with the agent on each worker. The first runner starts the runs.
 func serve(ctx context.Context, runs int, agent runner.Actor[int, int], workers ...worker) (service, error) {
 	all := newRunCounter(runs)
 	ctx, cancel := context.WithCancel(ctx)
@@ -197,8 +197,8 @@ type jobArgs struct {
 // Kind implements [river.JobArgs].
 func (jobArgs) Kind() string { return "job" }
 
-// openRiver opens River clients. The first one inserts the jobs. The clients fetch jobs as often as
-// in River's own benchmark, instead of ten times a second as by default.
+// openRiver opens River clients, the first of which inserts the jobs. The clients fetch jobs as
+// often as in River's own benchmark, instead of ten times a second, which is the default.
 func openRiver(clients int) opener {
 	return func(ctx context.Context, runs int, handled func()) (service, error) {
 		pool, err := newDatabase(ctx)
@@ -275,8 +275,8 @@ func startRiver(ctx context.Context, driver *riverpgxv5.Driver, slots int, handl
 
 var discardLogger = slog.New(slog.DiscardHandler)
 
-// openDBOS runs workflows of one step. They are not queued, so each start waits for
-// the end of the workflow.
+// openDBOS runs workflows with one step. They are not queued, so each start waits for the workflow
+// to end.
 func openDBOS(ctx context.Context, _ int, handled func()) (service, error) {
 	workflow := func(c dbos.Context, in int) (int, error) {
 		return dbos.RunAsStep(c, func(context.Context) (int, error) {

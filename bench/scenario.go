@@ -22,7 +22,7 @@ type scenario struct {
 	postgres      []contestant // contestants that need PostgreSQL, skipped if it is not found
 }
 
-// all returns the contestants whose requirements this machine meets.
+// all returns the contestants that can run on this machine.
 func (s scenario) all() []contestant {
 	if _, err := postgresBin(); err != nil {
 		return s.contestants
@@ -100,7 +100,8 @@ func (w *work) succeedThird(_ context.Context, in int) (int, error) {
 	return in, nil
 }
 
-// begin creates an instance with its own work, and a context to end it.
+// begin creates an instance with its own work, and returns a function that cancels the instance's
+// context.
 func (c contestant) begin() (instance, *work, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &work{boom: errBoom}
@@ -282,8 +283,8 @@ func (h handler) bind(w *work) func(context.Context, int) (int, error) {
 	return func(ctx context.Context, in int) (int, error) { return h(w, ctx, in) }
 }
 
-// bindAll is like bind, but also binds the context and the input. It is for
-// libraries whose functions have no parameters.
+// bindAll is like bind, but also binds the context and the input, for libraries whose functions
+// have no parameters.
 func (h handler) bindAll(ctx context.Context, w *work) func() (int, error) {
 	return func() (int, error) { return h(w, ctx, answer) }
 }

@@ -29,14 +29,14 @@ const (
 	sleepersPeer = "failsafe"
 	sleepPasses  = 3               // processes for each contestant
 	sleepFor     = time.Hour       // longer than any measurement
-	settle       = time.Second / 2 // from the last failure until all calls are asleep
+	settle       = time.Second / 2 // time from the last failure until all calls are asleep
 )
 
 // sleeperContestant is a contestant of Sleepers.
 type sleeperContestant struct {
 	lib string
-	// start returns two functions: call makes a call that fails and then waits, and wake
-	// wakes all these calls. handle counts the attempt and fails with err.
+	// start returns two functions: call makes a call that fails and then waits, and wake wakes all
+	// calls that are waiting. handle counts the attempt and fails with err.
 	start func(ctx context.Context, cancel func(), handle func(err error) (int, error)) (call func() (int, error), wake func())
 }
 
@@ -98,7 +98,7 @@ var sleeperContestants = []sleeperContestant{
 	}},
 }
 
-// sleepTimes are printed by a child process.
+// sleepTimes are the times that a child process prints.
 type sleepTimes struct {
 	BytesEach float64 `json:"bytes_each"`
 	Release   float64 `json:"release"` // seconds
@@ -149,7 +149,7 @@ func memory() int64 {
 	return int64(m.HeapAlloc + m.StackInuse)
 }
 
-// sleeperChild runs the child of [sleeperContestant.inChild].
+// sleeperChild runs in the child process of [sleeperContestant.inChild].
 func sleeperChild(lib string, n int) error {
 	for _, s := range sleeperContestants {
 		if s.lib == lib {
@@ -163,8 +163,8 @@ func sleeperChild(lib string, n int) error {
 	return fmt.Errorf("-sleeper-child %s: no such contestant", lib)
 }
 
-// inChild is like sleep, but measures in a new process: the heap and the timers
-// of a process that has measured another contestant do not shrink completely.
+// inChild is like sleep, but measures in a new process, because the heap and the timers of a
+// process that has already measured another contestant do not shrink completely.
 func (s sleeperContestant) inChild(n int) (sleepTimes, error) {
 	program, err := os.Executable()
 	if err != nil {

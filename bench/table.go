@@ -9,8 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// A target is the maximum for a quantity, in the quantity's unit or as a ratio to a
-// peer.
+// A target is an upper limit for a quantity, either in the quantity's unit or as a ratio to a peer.
 type target struct {
 	scenario, lib string
 	metric        metric
@@ -67,8 +66,8 @@ var targets = []target{
 	{"FanOut1000", "reprise", bytesEach, "go-sse", 1.5},
 }
 
-// sameTolerance is the tolerance for figures that should be the same: even two medians
-// of the same measurement can differ by this much.
+// sameTolerance is the tolerance for figures that should be equal: even two medians of the same
+// measurement can differ by this much.
 const sameTolerance = 1.1
 
 // judge returns the measured figure, and reports whether there is one.
@@ -81,8 +80,8 @@ func (t target) judge(results map[string]result) (figure float64, measured bool)
 	return r.median(t.lib, t.metric), len(r[t.lib][t.metric]) > 0
 }
 
-// allocTolerance is the fraction of an allocation by which a target may be exceeded. It
-// allows an allocation that is shared by five calls or more.
+// allocTolerance is the fraction of an allocation by which a target may be exceeded. It allows for
+// an allocation shared by five or more calls.
 const allocTolerance = 0.2
 
 func (t target) verdict(figure float64) string {

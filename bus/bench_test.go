@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// WithBlock makes the figures comparable: every record is delivered to every subscriber.
+// WithBlock makes the figures comparable, because every record is delivered to every subscriber.
 func BenchmarkPublish(b *testing.B) {
 	for _, n := range []int{0, 1, 8} {
 		b.Run(fmt.Sprintf("subscribers=%d", n), func(b *testing.B) {
@@ -34,8 +34,8 @@ func BenchmarkPublish(b *testing.B) {
 	}
 }
 
-// BenchmarkChannel is the baseline for BenchmarkPublish/subscribers=1: a channel
-// of the same size, without gaps and counts.
+// BenchmarkChannel is the baseline for BenchmarkPublish/subscribers=1: it uses a channel of the
+// same size, which reports no gaps and counts nothing.
 func BenchmarkChannel(b *testing.B) {
 	records, done := make(chan record.Record, 1024), make(chan struct{})
 	go func() {

@@ -26,10 +26,10 @@ type Bus struct {
 // not be closed.
 func New() *Bus { return new(Bus) }
 
-// Publish queues r for every subscriber. It does not wait for subscribers, except
-// for those with [WithBlock]. Subscribers receive records in the order of the
-// calls to Publish. The order of records from concurrent calls is undefined and
-// may differ between subscribers. After Close, Publish does nothing.
+// Publish queues r for every subscriber. It does not wait for subscribers, except for those with
+// [WithBlock]. Subscribers receive records in the order in which Publish was called. The order of
+// records from concurrent calls is undefined and may differ between subscribers. After Close,
+// Publish does nothing.
 func (b *Bus) Publish(r record.Record) {
 	if queues := b.queues.Load(); queues != nil {
 		b.publish(*queues, &r)
@@ -58,11 +58,10 @@ func (b *Bus) publish(queues []*queue, r *record.Record) {
 	}
 }
 
-// Subscribe calls fn with every record that is published from now on, one at a
-// time and in order. The calls are made on one goroutine, which ends when the
-// subscription or the bus is closed. The function must not modify what the
-// record's Detail points to. If the bus is closed, so is the new subscription.
-// Subscribe panics if fn is nil.
+// Subscribe calls fn with every record that is published from now on, one at a time and in order.
+// The calls are made on a single goroutine, which ends when the subscription or the bus is closed.
+// The function must not modify what a record's Detail points to. If the bus is already closed, so
+// is the new subscription. Subscribe panics if fn is nil.
 func (b *Bus) Subscribe(fn func(record.Record), options ...Option) *Subscription {
 	if fn == nil {
 		panic("bus: Subscribe(nil): want a function")
@@ -83,15 +82,13 @@ func (b *Bus) Subscribe(fn func(record.Record), options ...Option) *Subscription
 	return s
 }
 
-// Records returns a sequence of the records that are published after this call.
-// The sequence can be ranged over once; a second loop yields nothing. The function
-// set by [WithGap] is called on the goroutine of the loop. The sequence ends when
-// ctx ends, when the loop is left, or when the bus is closed and the queue is
-// empty.
+// Records returns a sequence of the records that are published after this call. The sequence can be
+// ranged over only once; a second loop yields nothing. The function set by [WithGap] is called on
+// the goroutine that runs the loop. The sequence ends when ctx ends, when the loop is left, or when
+// the bus is closed and the queue is empty.
 //
-// A sequence that is never ranged over needs no goroutine, but its queue fills up.
-// The bus releases the queue when the bus is closed, or when the queue is full and
-// ctx has ended.
+// A sequence that is never ranged over needs no goroutine, but its queue fills up. The bus releases
+// the queue when the bus is closed, or when the queue is full and ctx has ended.
 func (b *Bus) Records(ctx context.Context, options ...Option) iter.Seq[record.Record] {
 	q := new(queue)
 	q.init(options)
@@ -116,17 +113,16 @@ func (b *Bus) Records(ctx context.Context, options ...Option) iter.Seq[record.Re
 
 // Close stops accepting records, delivers the queued ones, and returns when every subscriber has
 // handled its last record. There is no time limit: use [Bus.CloseContext] if a subscriber may be
-// stuck. Close does not wait for loops over [Bus.Records], which end after the queued records. A
-// second Close also waits for the subscribers and does nothing else.
+// stuck. Close does not wait for loops over [Bus.Records], which end after the queued records.
+// Calling Close again only waits for the subscribers.
 //
 // A subscriber must not call Close, because Close would then wait for that subscriber forever.
 func (b *Bus) Close() { _ = b.CloseContext(context.Background()) }
 
-// CloseContext is like Close, but stops waiting when ctx ends. It then discards
-// the records that are still queued for subscribers, and returns an error that
-// wraps the cause of ctx and reports how many subscribers were not done. It does
-// not interrupt calls to subscribers that are in progress, but no more calls are
-// made.
+// CloseContext is like Close, but stops waiting when ctx ends. It then discards the records that
+// are still queued for subscribers, and returns an error that wraps the cause of ctx and says how
+// many subscribers had not finished. It does not interrupt subscribers that are handling a record,
+// but no subscriber is called again.
 func (b *Bus) CloseContext(ctx context.Context) error {
 	running := b.refuse()
 	for _, s := range running {
@@ -139,7 +135,7 @@ func (b *Bus) CloseContext(ctx context.Context) error {
 	return nil
 }
 
-// abandon stops the subscriptions that are not done.
+// abandon stops the subscriptions that have not finished.
 func abandon(running []*Subscription, cause error) error {
 	n := 0
 	for _, s := range running {
@@ -156,8 +152,8 @@ func abandon(running []*Subscription, cause error) error {
 	return fmt.Errorf("bus: closed with %d of %d subscribers not done: %w", n, len(running), cause)
 }
 
-// refuse closes the bus for new records, and makes every queue end after its last
-// record. It returns the subscriptions to wait for.
+// refuse closes the bus to new records, and makes every queue end after its last record. It returns
+// the subscriptions to wait for.
 func (b *Bus) refuse() []*Subscription {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -174,8 +170,7 @@ func (b *Bus) refuse() []*Subscription {
 	return running
 }
 
-// add adds q to the bus. If the bus is closed, it ends q and reports false. The
-// caller holds b.mu.
+// add adds q to the bus. If the bus is closed, add ends q and returns false. The caller holds b.mu.
 func (b *Bus) add(q *queue) bool {
 	if b.closed {
 		q.stop()

@@ -30,7 +30,7 @@ func publish(b *bus.Bus, seq, last uint64) {
 // A diary lists what one subscriber received: "1" for a record, "2-3" for a gap.
 type diary struct {
 	entries []string
-	hold    chan struct{} // if not nil, a token is needed for each entry
+	hold    chan struct{} // if not nil, each entry needs a token
 }
 
 func (d *diary) record(r record.Record) {
@@ -52,7 +52,7 @@ func (d *diary) subscribe(b *bus.Bus, options ...bus.Option) *bus.Subscription {
 }
 
 func TestSubscribersSeeWhatIsPublishedFromThenOnInOrder(t *testing.T) {
-	var b bus.Bus // the zero Bus is ready
+	var b bus.Bus // the zero Bus is ready to use
 	publish(&b, 1, 3)
 	var early, late diary
 	early.subscribe(&b)
@@ -122,10 +122,10 @@ func TestGapGrowsUntilARecordFollows(t *testing.T) {
 		synctest.Wait()
 		publish(b, 2, 3) // 3 is dropped
 		step()
-		publish(b, 4, 5) // while 2 is delivered; 5 is dropped
+		publish(b, 4, 5) // while 2 is being delivered; 5 is dropped
 		step()
 		require.Equal(t, []string{"1", "2", "3-3:1"}, d.entries)
-		publish(b, 6, 7) // while the gap is reported and 4 fills the queue
+		publish(b, 6, 7) // while the gap is being reported and 4 fills the queue
 		close(d.hold)
 		b.Close()
 		assert.Equal(t, []string{"1", "2", "3-3:1", "4", "5-7:3"}, d.entries)
@@ -292,7 +292,7 @@ func TestSubscriberMayHaveItsSubscriptionClosed(t *testing.T) {
 		s = b.Subscribe(func(r record.Record) {
 			<-published
 			d.record(r)
-			go func() { s.Close(); close(closed) }() // on another goroutine: here it would wait for itself
+			go func() { s.Close(); close(closed) }() // on another goroutine: on this one it would wait for itself
 			synctest.Wait()
 		})
 		publish(b, 1, 5)

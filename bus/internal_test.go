@@ -55,7 +55,7 @@ func TestDeliveredRecordIsNotKept(t *testing.T) {
 	})
 }
 
-// The consumer has taken records 1 and 2 from the queue, but has not begun to process 1.
+// The consumer has taken records 1 and 2 from the queue, but has not yet begun to process record 1.
 func TestGapGrowsAfterTheConsumerTookTheRecordsBeforeIt(t *testing.T) {
 	var gaps []Gap
 	var q queue

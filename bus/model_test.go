@@ -19,8 +19,8 @@ import (
 // A model predicts what a subscriber with a queue of the given limit receives.
 type model struct {
 	limit   int
-	current bool    // an entry has been delivered and not yet released
-	waiting []entry // what is to be delivered next
+	current bool    // an entry has been delivered but not yet released
+	waiting []entry // entries to deliver next
 	entries []string
 	stats   bus.Stats
 }
@@ -154,7 +154,7 @@ func TestSubscribersGetWhatTheModelPredicts(t *testing.T) {
 	}
 }
 
-// A witness checks that the records and the gaps that it receives leave no hole.
+// A witness checks that the records and gaps that it receives leave no holes.
 type witness struct {
 	name            string
 	random          *rand.Rand

@@ -8,9 +8,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A queue passes records in order from publishers to one consumer. It consists of
-// two halves. Publishers fill one half under the lock. The consumer reads the other
-// half without the lock, and exchanges the halves when it has read all of its own.
+// A queue passes records in order from publishers to one consumer. It consists of two halves.
+// Publishers fill one half while holding the lock. The consumer reads the other half without the
+// lock, and swaps the halves once it has read all of its own.
 type queue struct {
 	limit   uint64
 	block   time.Duration   // how long Publish may wait for space
@@ -25,21 +25,21 @@ type queue struct {
 	seen     uint64          // the value of handed when it was last read under the lock
 	missed   uint64          // number of records ever dropped
 	phase    phase
-	parked   bool          // the consumer waits; whoever clears parked must send the token
-	room     chan struct{} // closed when there is space; nil if no publisher waits
+	parked   bool          // the consumer is waiting; whoever clears parked must send the token
+	room     chan struct{} // closed when there is space; nil if no publisher is waiting
 
-	_ [64]byte // puts the fields that the consumer writes on separate cache lines
+	_ [64]byte // keeps the fields that the consumer writes on separate cache lines
 
 	handed  atomic.Uint64   // number of records ever returned by next
 	stopped atomic.Bool     // next returns nil from now on
-	wanted  atomic.Bool     // a publisher waits for space
+	wanted  atomic.Bool     // a publisher is waiting for space
 	half    []record.Record // the records in the consumer's half
 	holes   []mark          // gaps among the records in half, in order
 	at      int             // index of the next record in half
 	hole    int             // index of the next gap in holes
 }
 
-// A mark is a gap before the record with the index at.
+// A mark is a gap that precedes the record at index at.
 type mark struct {
 	at int
 	Gap
@@ -93,7 +93,7 @@ func (q *queue) push(r *record.Record) outcome {
 	return settled
 }
 
-// pushLate is like push, but waits for space. The wait began at start.
+// pushLate is like push, but waits for space. start is the time at which the wait began.
 func (q *queue) pushLate(r *record.Record, start time.Time) {
 	timer := time.NewTimer(q.block - time.Since(start))
 	defer timer.Stop()
@@ -123,7 +123,7 @@ func (q *queue) pushLate(r *record.Record, start time.Time) {
 	}
 }
 
-// append queues r. The caller holds q.mu, which append unlocks.
+// append queues r. The caller must hold q.mu, which append unlocks.
 func (q *queue) append(r *record.Record) {
 	q.records = append(q.records, *r)
 	q.accepted++
@@ -135,8 +135,8 @@ func (q *queue) append(r *record.Record) {
 	}
 }
 
-// full reports whether the queue is full. It reads q.handed only if necessary,
-// because the consumer often writes to it, which makes reading slow.
+// full reports whether the queue is full. It reads q.handed only if necessary, because reading it
+// is slow: the consumer writes to it often.
 func (q *queue) full() bool {
 	if q.accepted-q.seen < q.limit {
 		return false
@@ -162,9 +162,9 @@ func (q *queue) drop(r *record.Record) {
 	gap.Missed++
 }
 
-// ask returns a channel that is closed when there is space. The consumer changes
-// q.handed and then reads q.wanted; ask sets q.wanted and then reads q.handed. So at
-// least one of them sees the other's change.
+// ask returns a channel that is closed when there is space. The consumer changes q.handed and then
+// reads q.wanted, whereas ask sets q.wanted and then reads q.handed. So at least one of them sees
+// the other's change.
 func (q *queue) ask() <-chan struct{} {
 	if q.room == nil {
 		q.room = make(chan struct{})
@@ -177,7 +177,7 @@ func (q *queue) ask() <-chan struct{} {
 	return room
 }
 
-// admit wakes all publishers that wait for space.
+// admit wakes all publishers that are waiting for space.
 func (q *queue) admit() {
 	q.wanted.Store(false)
 	if q.room != nil {
@@ -186,8 +186,8 @@ func (q *queue) admit() {
 	}
 }
 
-// next returns the next record, or nil after the last one. It first calls onGap for
-// the gaps before the record. The record is valid until the next call.
+// next returns the next record, or nil after the last one. Before that, it calls onGap for the gaps
+// that precede the record. The record is valid until the next call to next.
 func (q *queue) next() *record.Record {
 	if q.at > 0 {
 		q.half[q.at-1] = record.Record{} // so that the garbage collector can free the record's data
@@ -216,8 +216,8 @@ func (q *queue) next() *record.Record {
 	return nil
 }
 
-// refill waits for records or gaps and gives them to the consumer. If there will be
-// no more, it reports false.
+// refill waits for records or gaps and gives them to the consumer. It returns false if there will
+// be no more.
 func (q *queue) refill() bool {
 	for {
 		q.mu.Lock()
@@ -241,14 +241,14 @@ func (q *queue) refill() bool {
 	}
 }
 
-// exchange exchanges the halves of the queue.
+// exchange swaps the halves of the queue.
 func (q *queue) exchange() {
 	q.half, q.records = q.records, q.half[:0]
 	q.holes, q.gaps = q.gaps, q.holes[:0]
 	q.at, q.hole = 0, 0
 	q.seen = q.handed.Load()
-	// Return a gap after the last record to the publishers' half, since it can grow until the
-	// consumer has taken the records before it.
+	// Move a gap after the last record back to the publishers' half, because it can still grow
+	// until the consumer has taken the records before it.
 	if n := len(q.holes); n > 0 && len(q.half) > 0 && q.holes[n-1].at == len(q.half) {
 		q.gaps = append(q.gaps, mark{0, q.holes[n-1].Gap})
 		q.holes = q.holes[:n-1]

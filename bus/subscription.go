@@ -23,9 +23,8 @@ type Subscription struct {
 	last   *core.PanicError
 }
 
-// Stats contains the numbers of records that a subscription has handled. The sum of
-// Delivered, Dropped and Queued is the number of records that were published while
-// the subscription was open.
+// Stats counts what happened to a subscription's records. The sum of Delivered, Dropped and Queued
+// is the number of records that were published while the subscription was open.
 type Stats struct {
 	Delivered uint64           // records passed to the function, including the current one
 	Dropped   uint64           // records dropped because the queue was full; the sum of all gaps
@@ -34,7 +33,7 @@ type Stats struct {
 	LastPanic *core.PanicError // nil if there was no panic
 }
 
-// Stats returns the current numbers. They do not change after Close.
+// Stats returns the current counts. They do not change after Close.
 func (s *Subscription) Stats() Stats {
 	var stats Stats
 	stats.Delivered, stats.Dropped, stats.Queued = s.queue.counts()
@@ -44,12 +43,12 @@ func (s *Subscription) Stats() Stats {
 	return stats
 }
 
-// Close ends the subscription. It discards queued records and waits until a running call to the
-// function has returned. After Close has returned, no more records are delivered. A second Close
-// has no effect.
+// Close ends the subscription. It discards queued records, and waits for the function to return if
+// a call is in progress. After Close has returned, no more records are delivered. Calling Close
+// again has no effect.
 //
-// The function itself must not call Close, because Close would then wait for it forever. To stop
-// after a certain record, range over [Bus.Records] instead.
+// The function itself must not call Close, because Close would then wait for that call forever. To
+// stop after a certain record, range over [Bus.Records] instead.
 func (s *Subscription) Close() {
 	s.bus.remove(&s.queue)
 	<-s.ended
@@ -72,8 +71,8 @@ func (s *Subscription) serve() {
 	}
 }
 
-// deliver calls the function with the records until the queue has ended. If the
-// function panics, deliver recovers and reports false.
+// deliver calls the function with each record until the queue has ended. If the function panics,
+// deliver recovers and returns false.
 func (s *Subscription) deliver() (over bool) {
 	defer func() {
 		if !over {
@@ -86,8 +85,7 @@ func (s *Subscription) deliver() (over bool) {
 	return true
 }
 
-// errGoexit is the value of the panic that is recorded if a function ends its
-// goroutine.
+// errGoexit is recorded as the panic's value if a function ends its goroutine.
 var errGoexit = errors.New("the subscriber ended its goroutine without returning (runtime.Goexit, or t.FailNow outside the test's goroutine)")
 
 // panicked records a panic with the given value, or a runtime.Goexit if the value

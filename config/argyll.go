@@ -28,7 +28,7 @@ const (
 )
 
 // ArgyllDefaults holds the global defaults of an Argyll engine. A nil field means that the default
-// is unknown: Reprise's own default is used instead, and a warning is returned if it matters.
+// is unknown: Reprise uses its own default instead, and returns a warning if it matters.
 type ArgyllDefaults struct {
 	MaxRetries  *int // -1 for no limit, 0 for no retries
 	Backoff     *time.Duration
@@ -92,7 +92,7 @@ func argyllBackoff(i int) core.Backoff {
 // ReadArgyll reads the retry configuration of an Argyll step, as YAML or JSON. It reads the key
 // work_config and the key http.timeout (in milliseconds), and ignores other keys.
 //
-// The result behaves like Argyll. Network errors, HTTP 5xx responses and refusals by a circuit
+// The result behaves as Argyll does. Network errors, HTTP 5xx responses and rejections by a circuit
 // breaker are retried; all other errors are permanent. If max_retries is n, there are n+1 attempts.
 // There is no jitter. Delays requested by Retry-After are limited to max_backoff.
 //
@@ -110,7 +110,7 @@ func ReadArgyll(step []byte, version ArgyllVersion, defaults ArgyllDefaults) (r 
 	return r, warnings, nil
 }
 
-// argyll holds the state while one step is read.
+// argyll holds the state while a step is being read.
 type argyll struct {
 	version  ArgyllVersion
 	defaults ArgyllDefaults
@@ -184,7 +184,7 @@ func (a *argyll) retry(v value) Retry {
 		r.MaxAttempts = *retries + 1
 	}
 	r.RetryOn = []record.Class{record.ClassTimeout, record.ClassConnection, record.ClassEOF, record.ClassNetwork, record.ClassServer, record.ClassBreaker}
-	r.StopWhen = clientErrors() // some of them, such as 408, belong to one of these classes
+	r.StopWhen = clientErrors() // some of them, such as 408, also belong to one of these classes
 	a.delays(v, &r)
 	return r
 }
@@ -215,7 +215,7 @@ func (a *argyll) delays(v value, r *Retry) {
 	r.capRetryAfter()
 }
 
-// orNoDelay returns d, or core.NoDelay for 0, since 0 would select the default.
+// orNoDelay returns d, or core.NoDelay if d is 0, because 0 would select the default.
 func orNoDelay(d time.Duration) time.Duration {
 	if d == 0 {
 		return core.NoDelay
@@ -232,7 +232,7 @@ func orDefault[T any](v value, known *T, field, variable, own string) *T {
 	return known
 }
 
-// clientErrors matches responses that are permanent failures in Argyll.
+// clientErrors matches the responses that Argyll treats as permanent failures.
 var clientErrors = sync.OnceValue(func() *condition.Condition {
 	c, err := condition.Compile("status_code >= 400 and status_code < 500")
 	if err != nil {

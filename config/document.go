@@ -19,8 +19,8 @@ import (
 // nothing.
 type Document struct {
 	All    *Retry                // for calls without a more specific level; nil if not set
-	Kinds  map[record.Kind]Retry // for calls of a kind
-	Actors map[string]Retry      // for calls of an actor, by name; replaces the actor's own configuration
+	Kinds  map[record.Kind]Retry // for calls of one kind
+	Actors map[string]Retry      // for calls to an actor, by name; replaces the actor's own configuration
 }
 
 // kinds lists the kinds of calls that are retried.
@@ -36,7 +36,7 @@ func Parse(data []byte) (*Document, error) {
 	return d, nil
 }
 
-// ReadFile is like [Parse], but reads a file. The problems in an *[Error] name the file.
+// ReadFile is like [Parse], but reads a file. The problems in an *[Error] contain the file name.
 func ReadFile(name string) (*Document, error) {
 	data, err := readFile(name)
 	if err != nil {
@@ -46,14 +46,14 @@ func ReadFile(name string) (*Document, error) {
 	return d, withFile(name, err)
 }
 
-// readFile reads a file. It stops one byte after the maximum size of a document.
+// readFile reads a file. It reads at most one byte more than the maximum size of a document.
 func readFile(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}
 	defer func() { _ = f.Close() }() // only read
-	// Read one byte more than the maximum, so that Parse refuses larger files.
+	// Read one byte more than the maximum, so that Parse rejects larger files.
 	data, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
 	if err != nil {
 		return nil, fmt.Errorf("config: %w", err)
@@ -61,7 +61,7 @@ func readFile(name string) ([]byte, error) {
 	return data, nil
 }
 
-// withFile sets the file name in the problems of err.
+// withFile sets the file name in the problems that err lists.
 func withFile(name string, err error) error {
 	var bad *Error
 	if !errors.As(err, &bad) {

@@ -24,7 +24,7 @@ func parse(t *testing.T, text string) *config.Document {
 	return d
 }
 
-// all returns the configuration at the key all.
+// all returns the configuration under the key all.
 func all(t *testing.T, text string) config.Retry {
 	t.Helper()
 	d := parse(t, "all: "+text)

@@ -11,10 +11,10 @@ import (
 
 // ReadNoETL reads the retry configuration of a step of a NoETL playbook, as YAML or JSON. The key
 // retry is true, false, a number of attempts, or a mapping. Without this key, there are no retries.
-// Other keys of the step are ignored. Permanent errors are not retried. Of all other errors, those
-// that match retry_when are retried, or all if retry_when is missing; stop_when takes precedence. A
-// successful attempt is never retried. Delays requested by Retry-After are limited to max_delay. A
-// whole playbook or a list of steps is an error. If the step is invalid, the error is an *[Error].
+// Other keys of the step are ignored. Permanent errors are not retried. Other errors are retried if
+// they match retry_when or if retry_when is missing; stop_when takes precedence. A successful
+// attempt is never retried. Delays requested by Retry-After are limited to max_delay. A whole
+// playbook or a list of steps is an error. If the step is invalid, the error is an *[Error].
 func ReadNoETL(step []byte) (r Retry, warnings []Problem, err error) {
 	r.MaxAttempts = 1
 	warnings, err = readStep(step, func(v value) {
@@ -56,7 +56,7 @@ func (v value) noetl() Retry {
 		},
 		"stop_when": func(v value) { r.StopWhen = v.condition() },
 	})
-	r.capRetryAfter() // again, with the step's max_delay
+	r.capRetryAfter() // again, now with the step's max_delay
 	return r
 }
 
@@ -68,8 +68,8 @@ func (v value) seconds() time.Duration {
 	return orNoDelay(time.Duration(math.Round(v.number(0, maxDuration.Seconds(), want) * float64(time.Second))))
 }
 
-// ofFailures restricts a condition to failures. NoETL evaluates retry_when only for failures,
-// whereas Reprise evaluates it for successes, too.
+// ofFailures restricts a condition to failed attempts. NoETL evaluates retry_when only for
+// failures, whereas Reprise evaluates it for successes, too.
 func (v value) ofFailures(c *condition.Condition) *condition.Condition {
 	text := strings.TrimSpace(c.String())
 	if inside, ok := strings.CutPrefix(text, "{{"); ok {

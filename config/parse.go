@@ -23,11 +23,11 @@ const maxProblems = 100
 // A reader reads one document.
 type reader struct {
 	problems, warnings []Problem
-	visits             int // number of visited values, including values repeated by aliases
+	visits             int // number of visited values; a value repeated by aliases counts each time
 }
 
-// read parses a YAML or JSON document and passes its value to decode. If there were
-// problems, the error lists them.
+// read parses a YAML or JSON document and passes its value to decode. If there are problems, the
+// error lists them.
 func read(data []byte, decode func(value)) error {
 	r := new(reader)
 	if node := r.parse(data); node != nil {
@@ -110,12 +110,12 @@ func (r *reader) syntax(err error) {
 	r.report(p)
 }
 
-// A jsonReader converts JSON to YAML nodes. The YAML parser does not accept all JSON: for example,
-// it rejects tabs between tokens and escaped surrogate pairs.
+// A jsonReader converts JSON to YAML nodes. It is needed because the YAML parser does not accept
+// all JSON: for example, it rejects tabs between tokens and escaped surrogate pairs.
 type jsonReader struct {
 	data   []byte
 	tokens *json.Decoder
-	offset int // offset of the last token
+	offset int // offset of the most recent token
 }
 
 func (in *jsonReader) next(depth int) (*yaml.Node, error) {
@@ -162,7 +162,7 @@ func (in *jsonReader) next(depth int) (*yaml.Node, error) {
 	return node, nil
 }
 
-// position returns the line and column of an offset, in characters, starting at 1.
+// position converts an offset to a line and a column in characters, both starting at 1.
 func position(data []byte, offset int) (line, column int) {
 	before := data[:min(offset, len(data))]
 	line = 1 + bytes.Count(before, []byte("\n"))

@@ -9,11 +9,11 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Problem is an error at one position in a document, or a warning about a setting that Reprise
-// does not support.
+// A Problem is an error at a position in a document, or a warning about a setting that Reprise does
+// not support.
 type Problem struct {
-	File         string // empty if the document is not a file
-	Line, Column int    // starting at 1; 0 if the problem is not in a document, as for environment variables
+	File         string // empty if the document is not from a file
+	Line, Column int    // starting at 1; 0 if the problem is not in a document, as with environment variables
 	Key          string // such as "actors.get_weather.jitter"; empty for the whole document
 	Text         string
 }
@@ -43,7 +43,7 @@ type Error struct {
 	Problems []Problem
 }
 
-// Error returns a line for each problem.
+// Error returns one line for each problem.
 func (e *Error) Error() string {
 	lines := make([]string, len(e.Problems))
 	for i, p := range e.Problems {

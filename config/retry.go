@@ -26,8 +26,8 @@ type Retry struct {
 	MaxLosses      int  // core.Unlimited for no limit
 	LossesCount    bool // an attempt during which the process ends counts as a failed attempt
 
-	// RetryOn, if not nil, lists the classes of errors that are retried. Exclude lists
-	// classes that are not retried.
+	// RetryOn, if not nil, lists the classes of errors to retry. Exclude lists classes of errors
+	// not to retry.
 	RetryOn, Exclude []record.Class
 
 	// RetryWhen and StopWhen are conditions on attempts, or nil.
@@ -120,7 +120,7 @@ func (v value) retryFields() (r Retry) {
 		"retry_when":      func(v value) { r.RetryWhen = v.condition() },
 		"stop_when":       func(v value) { r.StopWhen = v.condition() },
 	})
-	if noDelay { // a maximum of 0 leaves no delay
+	if noDelay { // if the maximum is 0, there can be no delay
 		r.InitialDelay, r.MaxDelay = core.NoDelay, 0
 	}
 	if r.LossesCount && r.MaxLosses != 0 {
@@ -175,8 +175,8 @@ func (v value) classes() []record.Class {
 	return found
 }
 
-// condition compiles a condition. An error is reported at the position of the text in
-// the document.
+// condition compiles a condition. If the condition is invalid, the error is reported at its
+// position in the document.
 func (v value) condition() *condition.Condition {
 	text := v.text("a condition, such as status_code >= 500")
 	if !v.isText() {

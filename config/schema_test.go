@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-go/reprise/config"
 )
 
-// retrySchema returns the JSON schema of documents.
+// retrySchema returns the JSON schema for documents.
 func retrySchema(t testing.TB) *jsonschema.Resolved {
 	t.Helper()
 	data, err := os.ReadFile("../docs/retry.schema.json")

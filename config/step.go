@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/internal/nearest"
 )
 
-// readStep reads a step of another system. It also returns warnings.
+// readStep reads a step of another system. It returns warnings as well as an error.
 func readStep(data []byte, decode func(value)) (warnings []Problem, err error) {
 	err = read(data, func(v value) {
 		decode(v)
@@ -34,9 +34,9 @@ func (v value) warn(format string, args ...any) {
 	}
 }
 
-// step calls a function from fields for each known key of a document. The document must be one step
-// of the given system; the key named by own holds the step's retry configuration. A document with
-// several steps is a problem, because it is not known which step is wanted.
+// step calls a function from fields for each known key of a document. The document must be a single
+// step of the given system; the key named by own holds the step's retry configuration. A document
+// with several steps is reported as a problem, because it is not clear which step is wanted.
 func (v value) step(system, own string, fields map[string]func(value)) {
 	want := "one step of " + system + ": a mapping"
 	if v.node.Kind == yaml.SequenceNode {
@@ -51,11 +51,11 @@ func (v value) step(system, own string, fields map[string]func(value)) {
 	callKnown(entries, fields)
 }
 
-// plurals lists the keys that hold several steps in documents of other systems.
+// plurals lists the keys under which documents of other systems hold several steps.
 var plurals = []string{"workflow", "steps", "step_templates", "tasks"}
 
-// severalSteps describes what a document contains instead of one step, and returns the position of
-// the problem. The description is empty if the document is one step.
+// severalSteps checks whether a document contains several steps. If it does, severalSteps describes
+// what it found, and returns the position of the problem; otherwise the description is empty.
 func severalSteps(entries []entry, own string) (place value, found string) {
 	var steps []entry // entries that look like steps
 	for _, e := range entries {
@@ -124,8 +124,8 @@ func (v value) milliseconds() time.Duration {
 	return time.Duration(v.integer(0, maxDuration.Milliseconds(), wantMilliseconds)) * time.Millisecond
 }
 
-// anyError returns all error classes. The rules of package core exclude the errors that are never
-// retried.
+// anyError returns all error classes. Errors that must never be retried are still excluded by the
+// rules of package core.
 func anyError() []record.Class {
 	all := make([]record.Class, len(classes))
 	for i := range all {

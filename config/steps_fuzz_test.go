@@ -8,8 +8,8 @@ import (
 	"github.com/reprise-go/reprise/config"
 )
 
-// FuzzReadSteps checks that the configuration read from any document is valid for a
-// run, and that errors have a position.
+// FuzzReadSteps checks that the configuration read from any document is valid for a run, and that
+// each error has a position.
 func FuzzReadSteps(f *testing.F) {
 	for _, step := range []string{
 		"work_config: {max_retries: 3, init_backoff: 1000, max_backoff: 30000, backoff_type: exponential}\nhttp: {timeout: 5000}",

@@ -10,11 +10,11 @@ import (
 // retry and ignores other keys.
 //
 // The resulting configuration behaves like Tasker's. All errors except permanent ones are retried.
-// There is no jitter. max_attempts includes the first attempt, which always runs. Delays requested
-// by Retry-After are limited to max_backoff_ms.
+// There is no jitter. max_attempts includes the first attempt, which is always made. Delays
+// requested by Retry-After are limited to max_backoff_ms.
 //
-// A whole task or a list of steps is an error. Warnings describe settings with a surprising effect.
-// If the step is invalid, the error is an *[Error].
+// A whole task or a list of steps is an error. Warnings describe settings that have a surprising
+// effect. If the step is invalid, the error is an *[Error].
 func ReadTasker(step []byte) (r Retry, warnings []Problem, err error) {
 	r = taskerRetry()
 	warnings, err = readStep(step, func(v value) {
@@ -26,7 +26,7 @@ func ReadTasker(step []byte) (r Retry, warnings []Problem, err error) {
 	return r, warnings, nil
 }
 
-// taskerRetry returns Tasker's default configuration: retryable, 3 attempts.
+// taskerRetry returns Tasker's default configuration: the step is retryable, with 3 attempts.
 func taskerRetry() Retry {
 	return Retry{MaxAttempts: 3, Backoff: core.Exponential, Jitter: core.NoJitter, RetryOn: anyError(), CapRetryAfter: true, LossesCount: true}
 }
@@ -56,10 +56,10 @@ func (v value) tasker() Retry {
 	return r
 }
 
-// TaskerEligible reports whether Tasker would attempt a step that has been claimed the given number
-// of times. The first attempt is always made. Further attempts are made only if the step is
-// retryable and attempts are left. An attempt counts as soon as it is claimed, so an attempt that
-// crashes counts, too.
+// TaskerEligible reports whether Tasker would attempt a step that has already been claimed the
+// given number of times. The first attempt is always made. Further attempts are made only if the
+// step is retryable and attempts are left. An attempt counts as soon as the step is claimed, so an
+// attempt that crashes counts, too.
 func TaskerEligible(attempts, maxAttempts int, retryable bool) bool {
 	return attempts == 0 || retryable && attempts < maxAttempts
 }

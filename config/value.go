@@ -58,7 +58,7 @@ func (v value) describe() string {
 	return strconv.Quote(truncate(v.node.Value))
 }
 
-// truncate shortens text for messages.
+// truncate shortens text so that it fits in messages.
 func truncate(text string) string {
 	const maxRunes = 60
 	if r := []rune(text); len(r) > maxRunes {
@@ -67,12 +67,12 @@ func truncate(text string) string {
 	return text
 }
 
-// maxVisits is the maximum number of values in a document, counting values repeated by
-// aliases.
+// maxVisits is the maximum number of values in a document. A value repeated by aliases counts each
+// time.
 const maxVisits = 200_000
 
-// resolve follows aliases. For a cycle, or a document that is too deep or too large, it reports a
-// problem and returns false.
+// resolve follows aliases. If it finds a cycle, or if the document is too deep or too large, it
+// reports a problem and returns false.
 func (v value) resolve(node *yaml.Node) (value, bool) {
 	original := node
 	if v.r.visits++; v.r.visits >= maxVisits {
@@ -149,7 +149,7 @@ func (v value) entries(want string) []entry {
 	return own
 }
 
-// merge returns the entries of a merge key's value: a mapping or a list of mappings.
+// merge returns the entries in a merge key's value, which is a mapping or a list of mappings.
 func (v value) merge(node *yaml.Node) (entries []entry) {
 	v.path = join(v.path, "<<")
 	inner, ok := v.resolve(node)
@@ -165,7 +165,8 @@ func (v value) merge(node *yaml.Node) (entries []entry) {
 	return entries
 }
 
-// fields calls the key's function for each key of a mapping. Keys without a function are problems.
+// fields calls, for each key of a mapping, the key's function. A key without a function is reported
+// as a problem.
 func (v value) fields(want string, fields map[string]func(value)) {
 	names := slices.Sorted(maps.Keys(fields))
 	for _, e := range v.entries(want) {
@@ -216,7 +217,7 @@ func (v value) bool(want string) bool {
 	return strings.EqualFold(v.node.Value, "true")
 }
 
-// integer returns an integer within the limits.
+// integer reads an integer that must be within the limits.
 func (v value) integer(least, most int64, want string) int64 {
 	n, err := strconv.ParseInt(v.node.Value, 10, 64)
 	if v.node.Tag != tagInt || err != nil || n < least || n > most {
@@ -226,7 +227,7 @@ func (v value) integer(least, most int64, want string) int64 {
 	return n
 }
 
-// number returns a finite number within the limits.
+// number reads a finite number that must be within the limits.
 func (v value) number(least, most float64, want string) float64 {
 	n, err := strconv.ParseFloat(v.node.Value, 64)
 	if !v.isNumber() || err != nil || !(n >= least && n <= most) || strings.ContainsAny(v.node.Value, "xX_") {
@@ -266,7 +267,8 @@ func (v value) oneOf(names []string) int {
 // maxDuration is the maximum duration in a document: ten years.
 const maxDuration = 87600 * time.Hour
 
-// duration reads a duration that is not negative: a string such as 1.5s, or a number of units.
+// duration reads a duration that is not negative: a string such as 1.5s, or a number of the given
+// units.
 func (v value) duration(unit time.Duration, unitName string) time.Duration {
 	want := fmt.Sprintf("a duration of 0 to %dh, such as 1.5s, or a number of %s", maxDuration/time.Hour, unitName)
 	if v.isNumber() {
@@ -281,7 +283,7 @@ func (v value) duration(unit time.Duration, unitName string) time.Duration {
 	return d
 }
 
-// join appends a key to a path. It quotes a key that could be mistaken for several keys.
+// join appends a key to a path. It quotes the key if it could be mistaken for several keys.
 func join(path, key string) string {
 	if strings.ContainsAny(key, ".[]: \t\n\"") || key == "" {
 		key = strconv.Quote(truncate(key))

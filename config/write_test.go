@@ -20,9 +20,9 @@ import (
 
 var errBoom = errors.New("boom")
 
-// conditions holds some conditions, which are compiled only once.
+// conditions holds some conditions, so that they are compiled only once.
 var conditions = func() []*condition.Condition {
-	all := make([]*condition.Condition, 150) // mostly nil: compiling is slow
+	all := make([]*condition.Condition, 150) // mostly nil, because compiling is slow
 	for _, text := range []string{"success", "{{ status_code >= 500 or error != None }}", "error contains 'a\"b' or error == ': #'", " attempt <\n 3 ", "result.名 == 'é: x'"} {
 		c, err := condition.Compile(text)
 		if err != nil {
@@ -99,7 +99,7 @@ func randomDocument(r *rand.Rand) *config.Document {
 	return d
 }
 
-// withoutConditions returns d with the conditions removed, and the texts of those conditions.
+// withoutConditions returns d without its conditions, together with the texts of those conditions.
 func withoutConditions(d *config.Document) (config.Document, map[string]string) {
 	texts := make(map[string]string)
 	strip := func(key string, c config.Retry) config.Retry {

@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// addresses returns the addresses of the calls of a run, in the order of their first records.
+// addresses returns the addresses of a run's calls, in the order of their first records.
 func addresses(records []record.Record) (as []string) {
 	for _, r := range records {
 		if a := r.Address.String(); !slices.Contains(as, a) {
@@ -163,8 +163,8 @@ func FuzzParseAddress(f *testing.F) {
 	})
 }
 
-// anyName returns a name built from the characters that have a meaning in addresses, so that
-// addresses would collide if they were not escaped.
+// anyName returns a name built from characters that have a meaning in addresses, so that addresses
+// would collide if these characters were not escaped.
 func anyName(r *rand.Rand) string {
 	parts := []string{"a", "b", "2", "3", "/", "#", "@", ":", "?", "%", "step:", "group:", "#2", "@2", "%2F", "%23", "é"}
 	var b strings.Builder
@@ -177,7 +177,7 @@ func anyName(r *rand.Rand) string {
 func TestDifferentCallsNeverShareAnAddress(t *testing.T) {
 	r := random(t)
 	_, root := testkit.Run(t)
-	meaning := map[string]string{} // by address: what was called, and where
+	meaning := map[string]string{} // by address: what was called, and in which scope
 	claim := func(text, what string) {
 		if other, ok := meaning[text]; ok && other != what {
 			t.Fatalf("%q is both %s and %s", text, what, other)

@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// For an alias of an internal type, go doc shows only the comment. So the comment must name each
-// field, and each method except those that every error has.
+// For an alias of an internal type, go doc shows only the comment. So the comment must mention
+// every field, and every method except those that all errors have.
 func TestCommentsOfAliasesNameFieldsAndMethods(t *testing.T) {
 	comments := make(map[string]string)
 	files, err := filepath.Glob("*.go")

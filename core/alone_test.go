@@ -82,7 +82,7 @@ func TestCallOutsideARunEndsAsOneInARun(t *testing.T) {
 				out, err := testkit.Call(t.Context(), actor())
 				gotTime := elapsed()
 				assert.Equal(t, wantOut, out, "output")
-				if tt.cfg != nil { // the built-in delays are jittered
+				if tt.cfg != nil { // the built-in delays have jitter
 					assert.Equal(t, wantTime, gotTime, "time")
 				}
 				if (err == nil) != (wantErr == nil) {
@@ -188,7 +188,7 @@ func TestScopeOutsideEveryCallIsEmpty(t *testing.T) {
 	assert.Nil(t, core.ScopeOf(ctx).Parent())
 }
 
-// A handler can tell which calls surround its own, even outside a run.
+// A handler can find out which calls surround its own, even outside a run.
 func TestScopeLeadsToTheCallsAroundIt(t *testing.T) {
 	_, inRun := testkit.Run(t)
 	for _, ctx := range []context.Context{inRun, t.Context()} {
@@ -250,8 +250,8 @@ func TestGroupOutsideARunCancelsItsBranches(t *testing.T) {
 	})
 }
 
-// Calls of an actor share a timer if their contexts end together. A synctest bubble has its own
-// clock, so its calls must not share a timer with calls outside the bubble.
+// Calls to an actor share a timer if their contexts end at the same time. A synctest bubble has its
+// own clock, so calls inside it must not share a timer with calls outside.
 func TestCallsOfABubbleDoNotWaitWithOthers(t *testing.T) {
 	for _, tt := range []struct {
 		name string

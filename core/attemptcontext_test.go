@@ -77,7 +77,7 @@ func (o *observer) write(format string, args ...any) {
 	o.log = append(o.log, fmt.Sprintf("%10v ", time.Since(o.began).Truncate(time.Microsecond))+fmt.Sprintf(format, args...))
 }
 
-// step derives a context, or uses an existing one.
+// step either derives a context or uses an existing one.
 func (o *observer) step(of, kind int, length time.Duration) {
 	of %= len(o.contexts)
 	from, n := o.contexts[of], len(o.contexts)
@@ -102,7 +102,7 @@ func (o *observer) step(of, kind int, length time.Duration) {
 		}()
 		o.add(ctx, cancel)
 	}
-	time.Sleep(10 * time.Microsecond) //nolint:forbidigo // synctest's clock: lets the other goroutines run first
+	time.Sleep(10 * time.Microsecond) //nolint:forbidigo // on synctest's clock: lets the other goroutines run first
 	for i, ctx := range o.contexts {
 		at, ok := ctx.Deadline()
 		select {
@@ -176,7 +176,7 @@ func TestContextOfAnAttemptIsLikeOneWithATimeout(t *testing.T) {
 	}
 }
 
-// Contexts are derived, cancelled and watched while the attempt's context ends.
+// Contexts are derived, canceled and watched while the context of the attempt ends.
 func TestContextOfAnAttemptEndsWhileItIsUsed(t *testing.T) {
 	_, ctx := testkit.Run(t)
 	for range 50 {
@@ -188,7 +188,7 @@ func TestContextOfAnAttemptEndsWhileItIsUsed(t *testing.T) {
 			for i := range 4 {
 				users.Go(func() {
 					for running := true; running; {
-						running = ctx.Err() == nil // one more round after the end
+						running = ctx.Err() == nil // one more round after the context has ended
 						registered.Add(1)
 						callbacks.Add(1)
 						child, cancel := context.WithCancel(ctx)
@@ -222,7 +222,7 @@ func TestEachAttemptOfARunHasItsOwnTime(t *testing.T) {
 				random := rand.New(rand.NewPCG(seed, caller))
 				callers.Go(func() {
 					for i := range 20 {
-						// No two attempts end at the same time.
+						// This way, no two attempts end at the same time.
 						limit := time.Duration(1+random.IntN(20))*time.Second + time.Duration(caller)*time.Millisecond
 						takes := time.Duration(1+random.IntN(20))*time.Second + time.Duration(4+caller)*time.Millisecond
 						elapsed := testkit.Stopwatch()
@@ -255,7 +255,7 @@ func TestTimerOfAnAttemptDoesNotKeepItsRun(t *testing.T) {
 	}
 	p := run()
 	runtime.GC()
-	runtime.GC() // objects that a timer refers to may become collectable only during the first GC
+	runtime.GC() // objects that a timer refers to may not become collectable until the first GC
 	assert.Nil(t, p.Value(), "the publisher of the run")
 }
 

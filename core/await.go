@@ -18,21 +18,22 @@ import (
 // one.
 var ErrAwaiting = engine.ErrAwaiting
 
-// A Question is a question that a call asks somebody outside the run.
+// A Question is what a call asks somebody outside the run.
 type Question struct {
 	ID   string // the address of the call, "?" and a number: "assistant/refund?1"
 	Text string
 
-	// Awaits is record.AwaitDecision if the question is about a call in doubt; the answer is then a
-	// state.InDoubtAnswer. It is record.AwaitTime for a [Sleep] and record.AwaitSignal for a
-	// [Receive]; nobody has to answer these two. For every other question it is record.AwaitAnswer.
+	// Awaits is record.AwaitDecision if the question is about a call in doubt, in which case the
+	// answer is a state.InDoubtAnswer. It is record.AwaitTime for a [Sleep] and record.AwaitSignal
+	// for a [Receive]; nobody has to answer these two. For all other questions, it is
+	// record.AwaitAnswer.
 	Awaits record.AwaitKind
 
-	// Due is the time at which the question gets the default answer. It is zero if there is no
+	// Due is the time at which the question gets its default answer. It is zero if there is no
 	// default.
 	Due time.Time
 
-	// Refused says why the previous answer does not fit; the question is then open again, with the
+	// Refused says why the previous answer does not fit. The question is then open again, under the
 	// same ID. Refused is empty if no answer was refused.
 	Refused string
 
@@ -43,20 +44,20 @@ type Question struct {
 	InDoubt *record.CallInDoubt
 }
 
-// Await asks somebody outside the run, such as a human, and returns the answer. Without an answer
-// the call is suspended: Await returns an *[InterruptedError], which the handler has to return, and
-// the run is paused. When the run is resumed with an answer, the handler is entered again and Await
-// returns the answer. Code before Await runs again, unless it is a call or a step.
+// Await asks somebody outside the run, such as a human, and returns the answer. Until there is an
+// answer, the call is suspended: Await returns an *[InterruptedError], which the handler has to
+// return, and the run is paused. When the run is resumed with an answer, the handler is called
+// again and Await returns the answer. Code before Await runs again, unless it is a call or a step.
 //
 // Open questions are listed by state.Questions and "reprise questions", and answered by
 // state.Answer, "reprise answer" and the dashboard. A program that opens its runs itself waits for
 // the answer with state.AwaitAnswers; a runner continues a run when its question is answered.
-// Nobody can answer the questions of a run in memory (state.New): open the run in a store, such as
-// memstore.New in a test.
+// Nobody can answer the questions of a run in memory (state.New): instead, open the run in a store,
+// such as memstore.New in a test.
 //
-// Each attempt, and each branch of a group, numbers its questions from 1. The first question of a
-// retry is thus the same as the first question of the earlier attempt, and already has its answer.
-// The question has the JSON schema of T. Answers are checked against the schema before they are
+// Each attempt, and each branch of a group, numbers its questions from 1. So the first question of
+// a retry is the same as the first question of the earlier attempt, and is already answered. The
+// question has the JSON schema of T. Answers are checked against the schema before they are
 // recorded, like a tool's arguments. If T has no schema, Await returns an error. An answer that
 // does not fit T, because the program has changed, is discarded: the question is asked again, with
 // the reason, and the call stays suspended. Time spent waiting does not count against any timeout.
@@ -93,8 +94,8 @@ type AwaitOption[T any] struct {
 
 // AwaitDefault sets the answer that is used if nobody answers in time. The time for an answer is
 // after, counted from when the question was first asked; it must be above zero. A later answer
-// still counts if the run has not continued yet. For [Receive], answer is the value if no signal
-// comes in time.
+// still counts if the run has not continued by then. For [Receive], answer is the value that is
+// used if no signal arrives in time.
 //
 //	ok, err := core.Await(ctx, "Refund it?", core.AwaitDefault(24*time.Hour, false))
 func AwaitDefault[T any](after time.Duration, answer T) AwaitOption[T] {
@@ -147,8 +148,8 @@ func decodeAnswer(answers *schema.Schema, encoded []byte, answer any) (err error
 	return err
 }
 
-// readJSON decodes text as encoding/json does, encodes the result for a record, and decodes that
-// into value. If there is an error, the value does not change.
+// readJSON decodes text as encoding/json does, encodes the result as for a record, and decodes that
+// into value. If there is an error, value does not change.
 func readJSON(text []byte, value reflect.Value) (err error) {
 	defer func() {
 		if p := recover(); p != nil { // a method of the user's type panicked

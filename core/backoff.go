@@ -37,18 +37,18 @@ func (b Backoff) String() string {
 // Jitter determines how delays are spread, so that calls that failed together are not retried
 // together. A number above 0 and up to 1 is a fraction: 0.1 spreads a delay over ±10 %. The zero
 // value means 0.25. Jitter never raises a delay above MaxDelay: a delay near MaxDelay is drawn from
-// the part of its range below MaxDelay, so that calls whose delays have reached MaxDelay are
-// spread, too.
+// the part of its range that is below MaxDelay, so that even calls whose delays have reached
+// MaxDelay are spread.
 type Jitter float64
 
-// The jitters that are not fractions.
+// The values of Jitter that are not fractions.
 const (
 	// NoJitter leaves delays as they are.
 	NoJitter Jitter = -1
 	// FullJitter draws each delay from the range between 0 and the delay without jitter.
 	FullJitter Jitter = -2
 	// DecorrelatedJitter draws each delay from the range between the initial delay and three times
-	// the previous delay; the Backoff is ignored. An initial delay near MaxDelay, or above it, is
+	// the previous delay, and ignores the Backoff. An initial delay near or above MaxDelay is
 	// treated as three quarters of MaxDelay. Source: "Exponential Backoff And Jitter", AWS
 	// Architecture Blog.
 	DecorrelatedJitter Jitter = -3
@@ -80,8 +80,7 @@ func (c *retries) delay(n int) time.Duration {
 	return time.Duration(d)
 }
 
-// fibonacci returns F(n). For n above 100 it returns F(100), which is above every
-// Duration.
+// fibonacci returns F(n). For n above 100, it returns F(100), which exceeds every Duration.
 func fibonacci(n int) float64 {
 	a, b := 1.0, 1.0
 	for range min(n, 100) - 1 {
@@ -90,7 +89,7 @@ func fibonacci(n int) float64 {
 	return a
 }
 
-// Delay implements [engine.Retries]: u selects the delay from its range.
+// Delay implements [engine.Retries]. u determines which delay in the range is returned.
 func (c *retries) Delay(n int, previous time.Duration, u float64) time.Duration {
 	if c.Jitter == NoJitter || c.InitialDelay == 0 {
 		return c.delay(n)
@@ -107,7 +106,7 @@ func (c *retries) Delay(n int, previous time.Duration, u float64) time.Duration 
 	default:
 		low, high = plain*float64(1-c.Jitter), min(plain*float64(1+c.Jitter), longest)
 	}
-	if d := low + u*(high-low); d < float64(c.MaxDelay) { // otherwise d was rounded up
+	if d := low + u*(high-low); d < float64(c.MaxDelay) { // otherwise rounding has made d too large
 		return time.Duration(d)
 	}
 	return c.MaxDelay

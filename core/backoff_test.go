@@ -58,7 +58,7 @@ func policy(t *testing.T, c core.RetryConfig) plainDelays {
 // Delay returns the delay before retry n, from 1.
 func (d plainDelays) Delay(n int) time.Duration { return d.retries.Delay(n, 0, 0) }
 
-// model returns a function that yields the delays of a strategy one after the other. The multiplier
+// model returns a function that yields the delays of a strategy, one after another. The multiplier
 // is given in eighths.
 func model(b core.Backoff, initial, most time.Duration, eighths int64) func() *big.Int {
 	d, limit := big.NewInt(int64(initial)), big.NewInt(int64(most))
@@ -104,7 +104,8 @@ func TestDelayEqualsTheModel(t *testing.T) {
 			p, next := policy(t, c), model(b, c.InitialDelay, c.MaxDelay, eighths)
 			for n := 1; n <= 200; n++ {
 				got, want := p.Delay(n), time.Duration(next().Int64())
-				// A float64 is exact up to 104 days; longer delays are compared to 15 digits.
+				// A float64 is exact for delays of up to 104 days; longer delays are compared to 15
+				// digits.
 				if diff := (got - want).Abs(); diff > want>>50+1 || diff > 0 && want < 1<<53 && b != core.Exponential {
 					t.Fatalf("%v, %v·%v up to %v: delay %d is %d, the model's %d", b, c.InitialDelay, c.Multiplier, c.MaxDelay, n, got, want)
 				}
@@ -175,8 +176,8 @@ func TestNoDelayMeansNoWaitForEveryStrategy(t *testing.T) {
 	}
 }
 
-// drawn makes one call fail n times in a run with the given seed, and returns the delays of that
-// call.
+// drawn makes a call that fails n times in a run with the given seed, and returns the delays of
+// that call.
 func drawn(t *testing.T, seed uint64, n int, c core.RetryConfig) []time.Duration {
 	t.Helper()
 	c.MaxAttempts = n + 1
@@ -225,7 +226,7 @@ func TestJitterStaysWithinItsBounds(t *testing.T) {
 	}
 }
 
-// Nobody can wait for centuries, but the delay is recorded before the wait.
+// Nobody can wait for centuries, but such a delay is recorded before the wait.
 func TestJitterAtTheLongestDelayStaysFinite(t *testing.T) {
 	r := random(t)
 	for _, j := range []core.Jitter{0, 1, core.FullJitter, core.DecorrelatedJitter} {
@@ -265,8 +266,8 @@ func TestDecorrelatedJitterStaysWithinItsBounds(t *testing.T) {
 	}
 }
 
-// If their delays were equal, calls that have reached MaxDelay would be retried
-// together.
+// If their delays were equal, calls that have reached MaxDelay would all be retried at the same
+// time.
 func TestNoTwoOfAThousandDelaysAtTheCapAreEqual(t *testing.T) {
 	r := random(t)
 	for _, b := range strategies {
@@ -327,7 +328,7 @@ func TestSeedRepeatsTheDelaysOfCallsInParallel(t *testing.T) {
 		all := func(order *rand.Rand) map[string]string {
 			st, ctx := testkit.Run(t, state.WithSeed(seed))
 			d := testkit.Tool(t, "tool", core.RetryConfig{MaxAttempts: 5}, func(ctx context.Context, _ string) (string, error) {
-				// The order of events differs from run to run.
+				// This makes the order of events differ from run to run.
 				return "", core.Retryable(pauseOr(ctx, time.Duration(core.ScopeOf(ctx).Attempt()+1)*time.Millisecond, errBoom))
 			})
 			prepared := make([]*core.PreparedCall[string, string], 50)
@@ -363,7 +364,7 @@ func TestSeedRepeatsTheDelaysOfCallsInParallel(t *testing.T) {
 	})
 }
 
-// pauseOr returns err after d.
+// pauseOr returns err after waiting for d.
 func pauseOr(ctx context.Context, d time.Duration, err error) error {
 	if ended := testkit.Pause(ctx, d); ended != nil {
 		return ended

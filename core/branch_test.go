@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// groupOf returns a group that has two branches and the given handler.
+// groupOf returns a group with two branches and the given handler.
 func groupOf(t *testing.T, handler testkit.Handler) *testkit.Definition {
 	return testkit.Define(t, core.Spec{Kind: record.KindGroup, Name: "g", Branches: 2}, handler)
 }

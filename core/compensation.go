@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Compensation undoes calls of one actor. See [Definition.Compensate] and
+// A Compensation undoes the calls of one actor. See [Definition.Compensate] and
 // [Definition.CompensateInDoubt].
 type Compensation = engine.Compensation
 
@@ -32,29 +32,28 @@ type callInDoubt[In any] struct {
 // by that compensation alone; any other completed call is undone by the compensations of the calls
 // inside it.
 //
-// A call that did not complete is not undone, even if it is in doubt and may have
-// taken effect; [Definition.CompensateInDoubt] has such calls undone, too.
+// A call that did not complete is not undone, even if it is in doubt and may have taken effect; use
+// [Definition.CompensateInDoubt] to undo such calls, too.
 //
 // Each compensation is a recorded call of kind [record.KindCompensation]. Its address is the
 // address of the call that it undoes, followed by @undo/ and the actor's name. It has the actor's
 // retry configuration and attempt timeout, and its own attempts. A compensation that fails for good
 // does not stop the others: the error of the failed call then contains a *[CompensationError], and
-// the call still counts as made (see state.Retry). A run that stops before all compensations have
-// an outcome continues with the rest when it is resumed. The time limits of the calls around a
-// compensation do not apply to it; interrupting the run stops it. Calls made by f are not
+// the call still counts as made (see state.Retry). If a run stops before all compensations have an
+// outcome, it continues with the remaining ones when it is resumed. The time limits of the calls
+// around a compensation do not apply to it; interrupting the run stops it. Calls made by f are not
 // compensated.
 //
-// If the process ends while a compensation runs, the compensation is made again. If the actor's
-// InDoubt is not InDoubtRetry, the compensation fails with ErrInDoubt instead, as it does after any
-// attempt that may have taken effect (see [InDoubtPolicy]). [RetryConfig.MaxLosses] applies to
-// compensations, too: after that many losses, the run is interrupted, and the remaining
+// If the process ends while a compensation is running, the compensation is made again. If the
+// actor's InDoubt is not InDoubtRetry, the compensation instead fails with ErrInDoubt, as it does
+// after any attempt that may have taken effect (see [InDoubtPolicy]). [RetryConfig.MaxLosses]
+// applies to compensations, too: after that many losses, the run is interrupted, and the remaining
 // compensations wait until it is resumed. Calls to services should use the [IdempotencyKey] of the
 // compensation's context.
 //
-// A run that is stored must know the compensations of its actors when it is
-// opened (see state.WithCompensations), since it may have to undo what an
-// earlier process did. Compensate panics for an actor whose output is not
-// stored (Spec.NoStore).
+// A stored run must know the compensations of its actors when it is opened (see
+// state.WithCompensations), because it may have to undo what an earlier process did. Compensate
+// panics for an actor whose output is not stored (Spec.NoStore).
 func (d *Definition[In, Out]) Compensate(f func(context.Context, In, Out) error) *Definition[In, Out] {
 	d.mustHaveFunction("Compensate", f == nil)
 	d.spec.mustStoreOutput()
@@ -106,8 +105,8 @@ func (s *Spec) compensation(before *Compensation, undo engine.Undo) *Compensatio
 }
 
 // CompensateInDoubt returns a copy whose calls in doubt are undone by f. f receives only the call's
-// input, since a call in doubt has no output. CompensateInDoubt is for sagas that must not leave
-// any effect behind. Whether the call took effect is not known, so f must accept that there may be
+// input, because a call in doubt has no output. CompensateInDoubt is for sagas that must not leave
+// any effect behind. It is unknown whether the call took effect, so f must accept that there may be
 // nothing to undo, and that the call may already have been undone. Completed calls are undone by
 // the function given to Compensate, which must have been called before.
 //
@@ -118,29 +117,29 @@ func (s *Spec) compensation(before *Compensation, undo engine.Undo) *Compensatio
 //   - a timeout ended it: AttemptTimeout, RetryTimeout, or a timeout inside the handler, such as an
 //     HTTP client's; or its context ended;
 //   - the handler panicked;
-//   - the handler returned an output, and a postcondition refused it or it could not
-//     be stored.
+//   - the handler returned an output, but a postcondition refused the output or it could
+//     not be stored.
 //
 // Every call that failed with [ErrInDoubt] is in doubt, too: because of InDoubtFail or
 // RetryConfig.LossesCount, because somebody answered that it failed (InDoubtAsk), or because its
 // handler returned an error marked by [InDoubt]. A call is not in doubt if every attempt ended with
 // another error from the handler, or because RetryWhen asked for another attempt. A handler that
-// does not know whether it took effect must therefore mark its error with [InDoubt]. One attempt
-// that was cut off puts the call in doubt until the call completes, whatever later attempts return.
-// A call that waits for an answer or for its next attempt is in doubt only if an earlier attempt
-// was cut off. A call that is made again after a crash, and completes, is undone once, by
-// Compensate.
+// does not know whether it took effect must therefore mark its error with [InDoubt]. A single
+// attempt that was cut off puts the call in doubt until the call completes, no matter what later
+// attempts return. A call that waits for an answer or for its next attempt is in doubt only if an
+// earlier attempt was cut off. A call that is made again after a crash, and completes, is undone
+// once, by Compensate.
 //
 // Everything else is as for Compensate: when calls are undone, which calls are left to the
 // compensation of a call around them, the records, the address, the attempts and the
 // IdempotencyKey. In the order of compensations, the position of a call in doubt is the point at
 // which it failed or, if it has no outcome, at which its last attempt began. The handler of an
-// attempt that was abandoned after a timeout may still run meanwhile: f should make the service
-// refuse late requests. In a fork, a call that the parent run may have made under the same
-// idempotency key is left to the parent run.
+// attempt that was abandoned after a timeout may still be running: f should make the service refuse
+// late requests. In a fork, a call that the parent run may have made under the same idempotency key
+// is left to the parent run.
 //
-// CompensateInDoubt panics for an agent, which is never in doubt itself, and for an actor without
-// Compensate.
+// CompensateInDoubt panics for an agent, because an agent is never in doubt itself, and for an
+// actor without Compensate.
 func (d *Definition[In, Out]) CompensateInDoubt(f func(context.Context, In) error) *Definition[In, Out] {
 	d.mustHaveFunction("CompensateInDoubt", f == nil)
 	d.spec.mustSupportDoubt("CompensateInDoubt")
@@ -199,8 +198,8 @@ func (d *Definition[In, Out]) Compensations() []*Compensation {
 	return []*Compensation{d.compensation}
 }
 
-// undo makes the nth compensation, counted from 1, of a call. at is the scope of that call. A
-// compensation has no ordinal, since the program does not claim it.
+// undo makes the nth compensation of a call, counted from 1. at is the scope of that call. A
+// compensation has no ordinal, because the program does not claim it.
 func (d *Definition[In, Out]) undo(at *engine.Scope, nth int, found *record.Progress, in In, ofDoubt bool) error {
 	t := &typedCall[In, Out]{definition: d, in: in}
 	e := d.Event()

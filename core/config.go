@@ -15,9 +15,9 @@ import (
 // three attempts with exponential backoff from one second and ±25 % of jitter, for errors of a
 // transient [record.Class].
 //
-// Levels do not merge: only the most specific configuration that is set applies (see
-// [ExecutionEvent.WithRetry]). If none is set, tools and LLMs have the zero value with a MaxDelay of
-// 30 seconds, and all other calls have one attempt.
+// Levels are not merged: only the most specific configuration that is set applies (see
+// [ExecutionEvent.WithRetry]). If none is set, tools and LLMs have the zero value with a MaxDelay
+// of 30 seconds, and all other calls have one attempt.
 type RetryConfig struct {
 	// MaxAttempts counts all attempts, including the first: 1 disables retries. Defaults to 3;
 	// Unlimited sets no limit.
@@ -30,39 +30,40 @@ type RetryConfig struct {
 	// Defaults to 1 s; NoDelay retries at once.
 	InitialDelay time.Duration
 
-	// MaxLosses is how often in a row the process may end while the same attempt runs. Such an
-	// attempt is lost. It has not failed: it is made again, and counts towards neither MaxAttempts
-	// nor RetryTimeout. After MaxLosses losses without an outcome inside the call, the run is
-	// interrupted with the reason crash_loop; resuming the run allows as many losses again. A loss
-	// counts only for the innermost call that was running. Defaults to the run's value
+	// MaxLosses is how often in a row the process may end while the same attempt is running. Such
+	// an attempt is lost, but has not failed: it is made again, and counts towards neither
+	// MaxAttempts nor RetryTimeout. After MaxLosses losses without an outcome inside the call, the
+	// run is interrupted with the reason crash_loop; resuming the run allows as many losses again.
+	// A loss counts only for the innermost call that was running. Defaults to the run's value
 	// (state.WithMaxLosses), which is 5 by default; Unlimited sets no limit.
 	MaxLosses int
 
-	// LossesCount makes a lost attempt count as a failed one: the next attempt has the next number,
-	// and after the last attempt the call fails with [ErrInDoubt]. MaxLosses must then not be set.
-	// Agents, groups and branches are always entered again.
+	// LossesCount makes a lost attempt count as a failed one: the next attempt gets the next
+	// number, and after the last attempt the call fails with [ErrInDoubt]. MaxLosses must then not
+	// be set. For agents, groups and branches, a lost attempt is always made again.
 	LossesCount bool
 
-	// MaxDelay caps every delay, jitter included, except a delay that a service asks for with
-	// Retry-After. Defaults to 60 s, or to InitialDelay if that is longer.
+	// MaxDelay limits every delay, including its jitter, except for a delay that a service requests
+	// with Retry-After. Defaults to 60 s, or to InitialDelay if that is longer.
 	MaxDelay time.Duration
 
-	// Multiplier is the factor between delays of the Exponential backoff, 1
+	// Multiplier is the factor by which the Exponential backoff increases each delay. It must be 1
 	// or more. Defaults to 2.
 	Multiplier float64
 
 	// Jitter spreads delays. Defaults to ±25 %.
 	Jitter Jitter
 
-	// AttemptTimeout bounds each attempt: the attempt's context ends, and a handler that does not
-	// return within 50 ms is abandoned. Defaults to none. The actor's own attempt timeout takes
-	// precedence, unless this configuration was set for one call, by [ExecutionEvent.WithRetry].
+	// AttemptTimeout limits the time of each attempt: the attempt's context ends, and a handler
+	// that does not return within 50 ms is abandoned. Defaults to none. The actor's own attempt
+	// timeout takes precedence, unless this configuration was set for a single call, by
+	// [ExecutionEvent.WithRetry].
 	AttemptTimeout time.Duration
 
-	// RetryTimeout bounds all attempts and waits of a call together, and therefore also a single
-	// attempt. A wait that would exceed it does not begin. The time during which the call is
-	// suspended, because its run was interrupted or waits for an answer, does not count. Defaults
-	// to none.
+	// RetryTimeout limits the total time of a call's attempts and waits, and therefore also that of
+	// a single attempt. A wait that would exceed the limit does not begin. The time during which
+	// the call is suspended, because its run was interrupted or waits for an answer, does not
+	// count. Defaults to none.
 	RetryTimeout time.Duration
 
 	// MaxRetryAfter is the longest delay that a service may ask for. If a service asks for more,
@@ -73,23 +74,21 @@ type RetryConfig struct {
 	// failing the call.
 	CapRetryAfter bool
 
-	// RetryOn, if not nil, selects the errors that are retried, whatever their
-	// class and marks. Permanent errors, panics, and failures of preconditions,
-	// definitions and encodings are never retried.
+	// RetryOn, if not nil, selects the errors that are retried, regardless of their class and
+	// marks. Permanent errors, panics, and failures of preconditions, definitions and encodings are
+	// never retried.
 	RetryOn []Matcher
 
 	// Exclude selects errors that are not retried.
 	Exclude []Matcher
 
-	// RetryWhen, if set, replaces the default choice by class: a failed attempt
-	// that Exclude and RetryOn let through is retried only if RetryWhen returns
-	// true. RetryWhen is also called after a success: if it returns true,
-	// another attempt is made. This is useful for polling.
+	// RetryWhen, if set, replaces the default decision by class: a failed attempt that Exclude and
+	// RetryOn let through is retried only if RetryWhen returns true. RetryWhen is also called after
+	// a success: if it returns true, another attempt is made. This is useful for polling.
 	RetryWhen func(Attempt) bool
 
-	// StopWhen is called after Exclude, and before RetryOn and RetryWhen: if it
-	// returns true, nothing is retried. With RetryWhen, it is also called after
-	// a success.
+	// StopWhen is called after Exclude, and before RetryOn and RetryWhen: if it returns true, the
+	// call is not retried. If RetryWhen is set, StopWhen is also called after a success.
 	StopWhen func(Attempt) bool
 }
 
@@ -106,14 +105,14 @@ const (
 type Attempt struct {
 	Number int   // from 1
 	Err    error // nil if it succeeded
-	Output any   // of the actor's output type; the zero value if the attempt failed
+	Output any   // a value of the actor's output type; the zero value if the attempt failed
 
 	RunID   string         // empty outside a run
-	Address record.Address // of the call; zero outside a run
+	Address record.Address // address of the call; zero outside a run
 }
 
-// Validate returns an error that lists every field that is out of range, with
-// its value and what is allowed.
+// Validate returns an error that lists every field that is out of range, with its value and the
+// allowed values.
 func (c RetryConfig) Validate() error {
 	var problems []error
 	check := func(ok bool, field string, value any, allowed string) {
@@ -146,14 +145,14 @@ func hasNil(matchers []Matcher) bool {
 	return false
 }
 
-// WithDefaults returns c with its defaults filled in. An InitialDelay of NoDelay stays as it is.
-// The error comes from Validate.
+// WithDefaults returns c with its defaults filled in. An InitialDelay of NoDelay is kept. The error
+// comes from Validate.
 func (c RetryConfig) WithDefaults() (RetryConfig, error) {
 	if err := c.Validate(); err != nil {
 		return RetryConfig{}, err
 	}
 	setDefault(&c.MaxAttempts, 3)
-	c.MaxAttempts = min(c.MaxAttempts, math.MaxInt32) // the largest that records can hold
+	c.MaxAttempts = min(c.MaxAttempts, math.MaxInt32) // the largest number that records can hold
 	setDefault(&c.Backoff, Exponential)
 	setDefault(&c.InitialDelay, time.Second)
 	setDefault(&c.MaxDelay, max(time.Minute, c.InitialDelay))
@@ -164,7 +163,7 @@ func (c RetryConfig) WithDefaults() (RetryConfig, error) {
 	return c, nil
 }
 
-// Policy returns c in the form that the engine needs. The error comes from Validate.
+// Policy converts c to the form that the engine needs. The error comes from Validate.
 func (c RetryConfig) Policy() (*engine.Policy, error) {
 	full, err := c.WithDefaults()
 	if err != nil {
@@ -186,8 +185,8 @@ func (c RetryConfig) Policy() (*engine.Policy, error) {
 // InitialDelay of 0 means no delay.
 type retries RetryConfig
 
-// Judge implements [engine.Retries]. It decides in the order Exclude, StopWhen, RetryOn,
-// RetryWhen.
+// Judge implements [engine.Retries]. It applies Exclude, StopWhen, RetryOn and RetryWhen, in this
+// order.
 func (c *retries) Judge(a engine.Attempt, classed error, byDefault bool) bool {
 	switch {
 	case matchesAny(c.Exclude, classed):
@@ -214,8 +213,8 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// builtIn returns the policy that applies if no level is set: three attempts for tools and LLMs;
-// one for agents, which handle failures themselves.
+// builtIn returns the policy that applies if no level is set: three attempts for tools and LLMs,
+// and one attempt for agents, because they handle failures themselves.
 func builtIn(k record.Kind) *engine.Policy {
 	if k == record.KindAgent {
 		return builtInNoRetry
@@ -234,6 +233,6 @@ func mustPolicy(c RetryConfig) *engine.Policy {
 	if err != nil {
 		panic(err)
 	}
-	p.ByClass = false // no user has configured it
+	p.ByClass = false // because no user has configured it
 	return p
 }

@@ -222,7 +222,7 @@ func returning[Out any](spec core.Spec) error {
 	return err
 }
 
-// named is a channel that is encoded as a name.
+// named is a channel type whose values are encoded as a name.
 type named chan int
 
 func (named) MarshalText() ([]byte, error) { return []byte("named"), nil }
@@ -259,7 +259,7 @@ func TestConditionIsAddedOnlyToTheCopy(t *testing.T) {
 	_, err = testkit.Call(ctx, two)
 	testkit.Failed(t, err, record.ReasonCondition)
 
-	// Conditions added to one copy are not added to the other.
+	// Conditions added to one copy do not appear in the other.
 	base := plain.Require(func(context.Context, string) error { return nil })
 	a := base.Require(refusing)
 	b := base.Require(func(context.Context, string) error { return nil })

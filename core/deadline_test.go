@@ -204,8 +204,8 @@ func TestNearestDeadlineDecides(t *testing.T) {
 	})
 }
 
-// If a handler sets a deadline for a call, that call fails, even if a call inside
-// it is the first to reach the deadline.
+// If a handler sets a deadline for a call, it is that call that fails, even if a call inside it is
+// the first to reach the deadline.
 func TestCallersOwnDeadlineReachesFurtherInside(t *testing.T) {
 	for name, around := range map[string]func(context.Context, *testkit.Definition) (string, error){"returned": testkit.Call, "swallowed": swallow} {
 		t.Run(name, func(t *testing.T) {
@@ -243,7 +243,7 @@ func TestRetryTimeoutOfTheParentEndsItBeforeTheChildsWait(t *testing.T) {
 	})
 }
 
-// A call that was cancelled by its caller fails if calls inside it have no outcome, even if its
+// A call that was canceled by its caller fails if calls inside it have no outcome, even if its
 // handler succeeds.
 func TestCanceledCallThatSwallowsWhatItCanceledHasFailed(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {

@@ -37,12 +37,12 @@ func TestDecisionsAreMadeInOrder(t *testing.T) {
 		{"cancelled inside", config{}, context.Canceled, false},
 		{"timeout inside", config{}, context.DeadlineExceeded, true},
 
-		// Rule 5 before 6: the mark Retryable.
+		// Rule 5 comes before rule 6: the mark Retryable.
 		{"retryable unknown", config{}, core.Retryable(errBoom), true},
 		{"retryable inside a wrap", config{}, fmt.Errorf("a: %w", core.Retryable(errBoom)), true},
 		{"retryable inside a join", config{}, errors.Join(io.EOF, core.Retryable(errBoom)), true},
 
-		// Rule 4 before 5 and 6: RetryOn and RetryWhen.
+		// Rule 4 comes before rules 5 and 6: RetryOn and RetryWhen.
 		{"RetryOn picks an unknown one", config{RetryOn: list(core.MatchIs(errBoom))}, errBoom, true},
 		{"RetryOn leaves out a transient one", config{RetryOn: list(core.MatchIs(errBoom))}, errFlaky, false},
 		{"RetryOn leaves out a marked one", config{RetryOn: list(core.MatchIs(io.EOF))}, core.Retryable(errBoom), false},
@@ -54,7 +54,7 @@ func TestDecisionsAreMadeInOrder(t *testing.T) {
 		{"RetryOn and RetryWhen", config{RetryOn: every, RetryWhen: yes}, errBoom, true},
 		{"RetryOn without RetryWhen", config{RetryOn: every, RetryWhen: no}, errBoom, false},
 
-		// Rule 3 before 4, 5 and 6: Exclude and StopWhen.
+		// Rule 3 comes before rules 4, 5 and 6: Exclude and StopWhen.
 		{"Exclude a transient one", config{Exclude: list(core.MatchIs(errFlaky))}, errFlaky, false},
 		{"Exclude another", config{Exclude: list(core.MatchIs(errBoom))}, errFlaky, true},
 		{"Exclude a marked one", config{Exclude: list(core.MatchIs(errBoom))}, core.Retryable(errBoom), false},
@@ -67,7 +67,7 @@ func TestDecisionsAreMadeInOrder(t *testing.T) {
 		{"StopWhen false leaves the decision to the others", config{StopWhen: no}, errFlaky, true},
 		{"StopWhen false does not mean a retry", config{StopWhen: no}, errBoom, false},
 
-		// Rule 2 before all others: Permanent.
+		// Rule 2 comes before all others: Permanent.
 		{"permanent transient", config{}, core.Permanent(errFlaky), false},
 		{"permanent in RetryOn", config{RetryOn: every}, core.Permanent(errFlaky), false},
 		{"permanent where RetryWhen is true", config{RetryWhen: yes}, core.Permanent(errFlaky), false},
@@ -178,7 +178,7 @@ func TestMatchers(t *testing.T) {
 	}
 }
 
-// The class that a matcher sees is the one in the record.
+// A matcher sees the class that is in the record.
 func TestMatchClassMatchesTheClassOfTheRecord(t *testing.T) {
 	refuse := func(context.Context, string, string) error { return errBoom }
 	for name, tt := range map[string]struct {

@@ -20,47 +20,47 @@ type Spec struct {
 	Name        string
 	Description string
 
-	// Retry is the actor's own level of retry configuration. If it is nil, the run decides.
+	// Retry is the actor's own level of retry configuration. If it is nil, the run's levels apply.
 	Retry *RetryConfig
 
-	// AttemptTimeout bounds each attempt. Defaults to none. For LLMs it defaults to 10 minutes if
-	// the retry configuration that applies has no AttemptTimeout; NoTimeout removes that limit.
-	// AttemptTimeout takes precedence over every retry configuration except one set by
+	// AttemptTimeout limits the time of each attempt. Defaults to none. For LLMs, it defaults to 10
+	// minutes if the retry configuration that applies has no AttemptTimeout; NoTimeout removes that
+	// limit. AttemptTimeout takes precedence over every retry configuration except one set by
 	// [ExecutionEvent.WithRetry].
 	AttemptTimeout time.Duration
 
-	// InDoubt sets what happens to a call that may or may not have taken effect. Agents are
-	// always entered again.
+	// InDoubt sets what happens to a call that may or may not have taken effect. Agents are always
+	// resumed.
 	InDoubt InDoubtPolicy
 
-	// Irreversible keeps the effect of a call from happening twice: see actors.WithIrreversible.
+	// Irreversible prevents the effect of a call from happening twice: see actors.WithIrreversible.
 	Irreversible bool
 
 	// Branches is the number of branches of a group.
 	Branches int
 
-	// Interceptors are called around attempts. The first one is the outermost.
+	// Interceptors are called around each attempt. The first one is the outermost.
 	Interceptors []Interceptor
 
-	// NoStore keeps the output out of the records. When the run is resumed, the call runs again,
-	// even if it had completed. An agent or a branch is then entered again, and its own calls are
-	// recalled. If a fingerprint ([record.Detail]) shows that the output differs from the earlier
-	// one, the program may then make calls that differ from the recorded ones, but must still make
-	// every call that has a recorded outcome.
+	// NoStore keeps the output out of the records. When the run is resumed, the call is made again,
+	// even if it had completed. In the case of an agent or a branch, the handler is then called
+	// again, and its own calls are recalled. If a fingerprint ([record.Detail]) shows that the
+	// output differs from the earlier one, the program may then make calls that differ from the
+	// recorded ones, but must still make every call that has a recorded outcome.
 	NoStore bool
 }
 
-// An Identifier is an input that defines its own identity. By default the identity is the whole
+// An Identifier is an input that defines its own identity. By default, the identity is the whole
 // input without its zero fields.
 //
-// When a run is resumed, the identity is compared with the recorded one. The identity
-// must contain everything that the result of the call depends on, leave out what may
-// change from one deployment to the next, and be a value that [record.Encode] accepts.
+// When a run is resumed, the identity is compared with the recorded one. The identity must contain
+// everything on which the call's result depends, leave out what may change from one deployment to
+// the next, and be a value that [record.Encode] accepts.
 type Identifier interface{ Identity() any }
 
-// A Digester is an Identifier that computes its own hashes. It is for inputs that are long and
-// differ little from one call to the next, such as conversations: any other input is encoded and
-// hashed as a whole for each call.
+// A Digester is an Identifier that computes its own hashes. It is for long inputs that differ
+// little from one call to the next, such as conversations: any other input is encoded and hashed as
+// a whole for each call.
 type Digester interface {
 	Identifier
 
@@ -80,21 +80,20 @@ func (s *Spec) erased() engine.Spec {
 	}
 }
 
-// A Handler is the function behind an actor. Its context carries the run and
-// the scope of the attempt.
+// A Handler is the function that an actor executes. Its context carries the run and the scope of
+// the attempt.
 type Handler[In, Out any] func(context.Context, In) (Out, error)
 
-// A Definition is an actor: a name, a kind, a typed handler and conditions.
-// Tools, LLMs and agents are built from it. It never changes; Require and
-// Ensure return changed copies.
+// A Definition is an actor: a name, a kind, a typed handler and conditions. Tools, LLMs and agents
+// are built on it. A Definition never changes; Require and Ensure return changed copies.
 type Definition[In, Out any] struct {
 	spec      Spec
 	segment   string      // the escaped name
 	erased    engine.Spec // the part of spec that calls need
 	policy    *engine.Policy
 	handler   Handler[In, Out]
-	identity  func(in any) any // of an In; nil for the default
-	inputErr  error            // why hashes cannot tell inputs apart; nil if they can
+	identity  func(in any) any // returns the identity of an In; nil for the default
+	inputErr  error            // why hashes cannot distinguish inputs; nil if they can
 	unchanged bool             // encoding and decoding an output does not change it
 	requires  []func(context.Context, In) error
 	ensures   []func(context.Context, In, Out) error
@@ -105,12 +104,12 @@ type Definition[In, Out any] struct {
 
 	compensation      *Compensation                                             // nil for none
 	compensate        func(*engine.Scope, int, *record.Progress, In, Out) error // makes the compensating call
-	compensateInDoubt func(*engine.Scope, int, *record.Progress, In) error      // compensates a call in doubt; nil if nothing does
-	compensates       record.Kind                                               // for a compensation: the kind of the actor whose calls it undoes
+	compensateInDoubt func(*engine.Scope, int, *record.Progress, In) error      // compensates a call in doubt; nil if such calls are not compensated
+	compensates       record.Kind                                               // if this is a compensation, the kind of the actor whose calls it undoes
 }
 
 // NewDefinition returns a definition with the given spec and handler. The error lists every problem
-// with them.
+// with either of them.
 func NewDefinition[In, Out any](spec Spec, handler Handler[In, Out]) (*Definition[In, Out], error) {
 	in, out := reflect.TypeFor[In](), reflect.TypeFor[Out]()
 	policy, err := spec.settle(handler == nil, out)
@@ -133,9 +132,9 @@ func (s *Spec) segment() string {
 	return segment.Of(s.Name)
 }
 
-// settle checks the spec of an actor with outputs of type output, sets its defaults, and returns
-// the policy of its Retry, or nil if it has none. The error lists every problem. settle is not
-// generic, since a program would then contain one copy of it for each type of tool.
+// settle checks the spec of an actor whose outputs have the type output, sets its defaults, and
+// returns the policy of its Retry, or nil if it has none. The error lists every problem. settle is
+// not generic, because a program would then contain one copy of it for each type of tool.
 func (s *Spec) settle(noHandler bool, output reflect.Type) (policy *engine.Policy, err error) {
 	var problems []error
 	if !s.Kind.IsCall() {
@@ -171,7 +170,7 @@ func (s *Spec) settle(noHandler bool, output reflect.Type) (policy *engine.Polic
 		problems = append(problems, fmt.Errorf("core: %q is NoStore, so it runs again whenever its run is resumed, but its InDoubt forbids that; use one or the other", s.Name))
 	}
 	if s.Retry != nil {
-		own := *s.Retry // the caller may change the original later
+		own := *s.Retry // a copy, because the caller may change the original later
 		s.Retry = &own
 		if policy, err = own.Policy(); err != nil {
 			problems = append(problems, fmt.Errorf("core: %q: %w", s.Name, err))
@@ -180,8 +179,8 @@ func (s *Spec) settle(noHandler bool, output reflect.Type) (policy *engine.Polic
 	return policy, errors.Join(problems...)
 }
 
-// isActor reports whether k is the kind of an actor that a user defines. The levels of retry
-// configuration apply to these kinds.
+// isActor reports whether k is a kind of actor that users define. The levels of retry configuration
+// apply to these kinds.
 func isActor(k record.Kind) bool { return k >= record.KindTool && k <= record.KindAgent }
 
 // CheckName returns an error if name cannot be the name of an actor: it must
@@ -197,9 +196,9 @@ func (d *Definition[In, Out]) Spec() Spec {
 	return d.spec
 }
 
-// Require returns a copy with one more precondition. Preconditions run in
-// order, once for each call and before its first attempt. The first error fails
-// the call with [ErrPrecondition] and is not retried.
+// Require returns a copy with one more precondition. The preconditions of a call run once, in
+// order, before its first attempt. The first error fails the call with [ErrPrecondition] and is not
+// retried.
 func (d *Definition[In, Out]) Require(condition func(context.Context, In) error) *Definition[In, Out] {
 	d.mustHaveFunction("Require", condition == nil)
 	c := *d
@@ -207,9 +206,8 @@ func (d *Definition[In, Out]) Require(condition func(context.Context, In) error)
 	return &c
 }
 
-// Ensure returns a copy with one more postcondition. Postconditions run in
-// order after each successful return of the handler; an error fails the
-// attempt, which is retried.
+// Ensure returns a copy with one more postcondition. Postconditions run in order after each
+// successful return of the handler. An error fails the attempt, which is then retried.
 func (d *Definition[In, Out]) Ensure(condition func(context.Context, In, Out) error) *Definition[In, Out] {
 	d.mustHaveFunction("Ensure", condition == nil)
 	c := *d
@@ -217,19 +215,19 @@ func (d *Definition[In, Out]) Ensure(condition func(context.Context, In, Out) er
 	return &c
 }
 
-// Identify returns a copy that gets the identity of an input from f (see [Identifier]).
+// Identify returns a copy that uses f to get the identity of an input (see [Identifier]).
 func (d *Definition[In, Out]) Identify(f func(In) any) *Definition[In, Out] {
 	d.mustHaveFunction("Identify", f == nil)
 	c := *d
 	c.inputErr = nil
 	c.identity = func(v any) any {
-		in, _ := v.(In) // nil if In is an interface, and v is nil
+		in, _ := v.(In) // nil if In is an interface type and v is nil
 		return f(in)
 	}
 	return &c
 }
 
-// Check returns an error if hashes cannot tell the actor's inputs apart. This happens if a part of
+// Check returns an error if hashes cannot distinguish the actor's inputs. This happens if a part of
 // the input type cannot be encoded, and is thus missing from the hash, and neither Identify nor an
 // [Identifier] defines the identity. Calls return this error, too. The constructors of package
 // actors call Check.

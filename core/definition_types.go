@@ -9,11 +9,12 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// howToStore explains how a type can be changed so that all of it is stored.
+// howToStore explains how to change a type so that all of it is stored.
 const howToStore = "export the fields, give the type a pair of methods that encode and decode it (such as MarshalJSON and UnmarshalJSON), " +
 	`tag a field that is not needed with json:"-"`
 
-// checkOutput returns an error if outputs of the type could not be restored from a run's records.
+// checkOutput returns an error if outputs of the given type could not be restored from a run's
+// records.
 func checkOutput(spec *Spec, output reflect.Type) error {
 	if spec.NoStore || spec.Kind == record.KindGroup {
 		return nil
@@ -33,7 +34,7 @@ func checkOutput(spec *Spec, output reflect.Type) error {
 	return fmt.Errorf("core: the output of %q could never be stored: %w; return something else%s", spec.Name, err, orNoStore)
 }
 
-// checkInput returns an error if different inputs of the type can have equal hashes.
+// checkInput returns an error if different inputs of the given type can have equal hashes.
 func checkInput(spec *Spec, input reflect.Type) error {
 	if spec.Kind.IsParallel() || input.Implements(reflect.TypeFor[Identifier]()) {
 		return nil

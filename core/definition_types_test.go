@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// sealed has no field that can be encoded.
+// sealed has no fields that can be encoded.
 type sealed struct {
 	secret string //nolint:unused // not encoded
 }
@@ -24,7 +24,7 @@ type order struct {
 	Parts []*sealed
 }
 
-// identified is an order that defines its identity.
+// identified is an order that defines its own identity.
 type identified order
 
 func (i identified) Identity() any { return i.ID }

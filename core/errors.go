@@ -8,18 +8,17 @@ import (
 )
 
 // A CallError reports that a call failed. errors.Is matches it with the sentinel of its Reason
-// (such as [ErrExhausted]), and with everything that matches the handler's last error. errors.As
-// finds in it whatever it finds in the handler's last error.
+// (such as [ErrExhausted]), and with everything that the handler's last error matches. errors.As
+// finds in it whatever it would find in the handler's last error.
 //
-// Its text contains at most 4,000 characters ([record.MessageLimit]) of Err's text, both live and
-// after a resume. The record contains this part of Err's text. The record also contains Err's value
-// if the type of Err belongs to the standard library or was registered with
+// The text of a CallError contains at most 4,000 characters ([record.MessageLimit]) of Err's text,
+// both live and after a resume. The record contains the same part of Err's text. The record also
+// contains Err's value if the type of Err belongs to the standard library or was registered with
 // [record.RegisterErrorType]. A value of more than 64 KB is left out, and a warning is recorded
 // (see [record.Error]).
 //
-// If a run that had failed is opened again and its last root call returns the recorded failure, the
-// text also says so, and explains how to make the failed calls again. No record contains this
-// addition.
+// If a failed run is opened again and its last root call returns the recorded failure, the text
+// also says so, and explains how to make the failed calls again. No record contains this addition.
 //
 //	Address  record.Address // zero outside a run
 //	Name     string         // of the actor
@@ -30,7 +29,8 @@ import (
 //	Err      error          // the last error of the handler, a condition or the storage; never nil
 type CallError = engine.CallError
 
-// A PanicError is the error for a panic in a handler or a condition. It is never retried.
+// A PanicError is the error that results from a panic in a handler or a condition. It is never
+// retried.
 //
 //	Value any    // after a resume: its text, unless it is a number or a bool
 //	Stack []byte // of the goroutine, from the panic on; not recorded
@@ -43,7 +43,7 @@ type PanicError = engine.PanicError
 type TimeoutError = engine.TimeoutError
 
 // A DivergenceError reports that the program of a resumed run makes calls that differ from the
-// recorded ones. Nothing ran in place of a recorded call. The run is interrupted and has not
+// recorded ones. Nothing ran in place of a recorded call. The run is interrupted, but has not
 // failed: it continues with the previous program, or with one that makes the recorded calls. A
 // DivergenceError matches [ErrDivergence].
 //
@@ -83,34 +83,34 @@ var ErrInterrupted = record.ErrInterrupted
 // continues when its run is resumed. It is not a failure and is not retried.
 type InterruptedError = record.InterruptedError
 
-// IsSuspension reports whether err comes from a call that stopped without an outcome, and not from
-// a call that failed. It returns errors.Is(err, [ErrInterrupted]), or false if a method of err
+// IsSuspension reports whether err comes from a call that stopped without an outcome, rather than
+// from a call that failed. It returns errors.Is(err, [ErrInterrupted]), or false if a method of err
 // panics.
 func IsSuspension(err error) bool { return engine.IsSuspension(err) }
 
-// Each of these is matched, with errors.Is, by the error of a call that failed for the
+// Each of these errors, with errors.Is, matches the error of a call that failed for the
 // [record.Reason] of the same name. ErrDivergence is an exception: no call fails with it.
 var (
-	// ErrPermanent means that the last error is not retried, because of its class, because it is
+	// ErrPermanent means that the last error is not retried because of its class, because it is
 	// marked by [Permanent], or because the [RetryConfig] does not select it.
 	ErrPermanent = engine.ErrPermanent
 
-	// ErrExhausted means that the last of the attempts that MaxAttempts allows has failed, with an
-	// error that would have been retried.
+	// ErrExhausted means that the last attempt that MaxAttempts allows has failed, with an error
+	// that would otherwise have been retried.
 	ErrExhausted = engine.ErrExhausted
 
-	// ErrRetryTimeout means that the RetryTimeout of the call has passed, or would have passed
-	// during the wait before the next attempt.
+	// ErrRetryTimeout means that the call's RetryTimeout has passed, or would have passed during
+	// the wait before the next attempt.
 	ErrRetryTimeout = engine.ErrRetryTimeout
 
-	// ErrDeadline means that the deadline of the context given to the call has passed, or would
-	// have passed before the next attempt.
+	// ErrDeadline means that the deadline of the context passed to the call has expired, or would
+	// have expired before the next attempt.
 	ErrDeadline = engine.ErrDeadline
 
-	// ErrContextCanceled means that the caller cancelled the context given to the call.
+	// ErrContextCanceled means that the caller canceled the context passed to the call.
 	ErrContextCanceled = engine.ErrContextCanceled
 
-	// ErrRetryAfterTooLong means that a service asked for a longer delay than MaxRetryAfter.
+	// ErrRetryAfterTooLong means that a service requested a longer delay than MaxRetryAfter.
 	ErrRetryAfterTooLong = engine.ErrRetryAfterTooLong
 
 	// ErrCondition means that a postcondition did not hold in the last attempt, even if the call
@@ -120,7 +120,7 @@ var (
 	// ErrPrecondition means that a precondition did not hold; the handler did not run.
 	ErrPrecondition = engine.ErrPrecondition
 
-	// ErrPanic means that a handler, a condition, an interceptor or a function of the RetryConfig
+	// ErrPanic means that a handler, a condition, an interceptor or a function in the RetryConfig
 	// panicked.
 	ErrPanic = engine.ErrPanic
 
@@ -128,26 +128,26 @@ var (
 	// no further attempt (package policy/retrybudget).
 	ErrBudget = engine.ErrBudget
 
-	// ErrInDoubt means that it is not known whether the call, or a call inside it, took effect, and
+	// ErrInDoubt means that it is unknown whether the call, or a call inside it, took effect, and
 	// that the call is not made again; see [InDoubtPolicy].
 	ErrInDoubt = record.ErrInDoubt
 
 	// ErrDivergence means that the program makes calls that differ from the recorded ones. The run
-	// is then interrupted and has not failed; see [DivergenceError].
+	// is then interrupted, but has not failed; see [DivergenceError].
 	ErrDivergence = engine.ErrDivergence
 
 	// ErrStorage means that a large output or a record of the call could not be stored.
 	ErrStorage = engine.ErrStorage
 
-	// ErrGroupTimeout means that the time limit of a group passed before all its branches had ended.
+	// ErrGroupTimeout means that a group's time limit passed before all its branches had ended.
 	ErrGroupTimeout = engine.ErrGroupTimeout
 )
 
-// ErrAttemptOver is returned to code that still runs inside an attempt after its handler returned
-// or was abandoned. Such code can no longer make calls, or record or store anything.
+// ErrAttemptOver is returned to code that is still running inside an attempt after its handler has
+// returned or was abandoned. Such code can no longer make calls, or record or store anything.
 var ErrAttemptOver = engine.ErrAttemptOver
 
-// ErrNoRun is returned if a run is needed and the context belongs to none.
+// ErrNoRun is returned if a run is needed but the context belongs to none.
 var ErrNoRun = engine.ErrNoRun
 
 // ErrNotRecorded is returned in a strict replay by a call that has no recorded outcome and would
@@ -158,7 +158,7 @@ var ErrNotRecorded = engine.ErrNotRecorded
 // strict replay does not execute such a call, so it does not know what the call returned.
 var ErrNotStored = engine.ErrNotStored
 
-// encodeError reports that an input or an output cannot be encoded. A retry would not change that.
+// encodeError reports that an input or an output cannot be encoded. A retry would not help.
 type encodeError struct {
 	what, name string
 	err        error

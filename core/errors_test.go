@@ -56,12 +56,12 @@ func TestReasonsOnTheWire(t *testing.T) {
 	assert.Equal(t, want, got, "names")
 }
 
-// fault is a user's error type.
+// fault is an error type defined by a user.
 type fault struct{ code int }
 
 func (e *fault) Error() string { return fmt.Sprintf("fault %d", e.code) }
 
-// However a call ends, the caller finds the handler's error by value and by type.
+// No matter how a call ends, the caller finds the handler's error by value and by type.
 func TestCallersFindTheirOwnErrorOnEveryPath(t *testing.T) {
 	own := &fault{7}
 	flaky := core.Retryable(own)

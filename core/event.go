@@ -24,8 +24,8 @@ type ExecutionEvent[In, Out any] struct {
 
 // WithRetry sets the most specific level of retry configuration. The levels, most specific first,
 // are: event, actor by name (on the run), actor, actor kind (on the run), all actors (on the run),
-// built-in by kind. Levels do not merge: only the first level that is set applies. If c is invalid,
-// Execute returns the error.
+// built-in by kind. Levels are not merged: only the first level that is set applies. If c is
+// invalid, Execute returns the error.
 func (e ExecutionEvent[In, Out]) WithRetry(c RetryConfig) ExecutionEvent[In, Out] {
 	e.policy = policyOrError(c)
 	return e
@@ -40,14 +40,14 @@ func policyOrError(c RetryConfig) *engine.Policy {
 	return policy
 }
 
-// WithInterceptors adds interceptors around the attempts of the call, inside the actor's
+// WithInterceptors adds interceptors around the call's attempts. They run inside the actor's
 // interceptors.
 func (e ExecutionEvent[In, Out]) WithInterceptors(i ...Interceptor) ExecutionEvent[In, Out] {
 	e.guard = e.guards().With(i)
 	return e
 }
 
-// guards returns the guard of the event, which includes the actor's guard.
+// guards returns the event's guard, which includes the actor's guard.
 func (e *ExecutionEvent[In, Out]) guards() *engine.Guard {
 	if e.guard == nil && e.definition != nil {
 		return e.definition.guard
@@ -55,29 +55,28 @@ func (e *ExecutionEvent[In, Out]) guards() *engine.Guard {
 	return e.guard
 }
 
-// WithTag puts a tag into the call's address in place of the actor's name. The address of a step with
-// the tag "collect" ends in "step:collect". An empty tag changes nothing.
+// WithTag puts a tag into the call's address in place of the actor's name. For example, the address
+// of a step with the tag "collect" ends in "step:collect". An empty tag changes nothing.
 func (e ExecutionEvent[In, Out]) WithTag(tag string) ExecutionEvent[In, Out] {
 	e.tag = tag
 	return e
 }
 
-// Execute makes the call: it runs the preconditions once, and then the handler,
-// the postconditions and artifact storage until they succeed or the retry
-// configuration ends the call.
+// Execute makes the call: it runs the preconditions once, and then the handler, the postconditions
+// and artifact storage until they succeed or the retry configuration ends the call.
 //
 // In a run, everything that happens is recorded. The error is a *[CallError] if the call failed,
-// and an *[InterruptedError] if it was suspended: the run, the attempt or the group that made the
-// call ended, or the call waits for an answer, a signal or a time. If a context that the caller
-// derived for this call ends, that is not an interrupt: the call fails with ReasonDeadline or
-// ReasonContextCanceled.
+// and an *[InterruptedError] if it was suspended: either the run, the attempt or the group that
+// made the call ended, or the call waits for an answer, a signal or a time. If a context that the
+// caller derived for this call ends, that is not an interrupt: the call fails with ReasonDeadline
+// or ReasonContextCanceled.
 //
 // Without a run in ctx, the call follows the same rules with the built-in defaults and is not
-// recorded. Cancelling ctx is then an interrupt, and the deadline of ctx is the call's deadline.
-// With and without a run, errors.Is finds context.Canceled in the error if the context was
-// cancelled, and context.DeadlineExceeded if its deadline passed.
+// recorded. In that case, canceling ctx interrupts the call, and the deadline of ctx is the call's
+// deadline. With or without a run, errors.Is finds context.Canceled in the error if the context was
+// canceled, and context.DeadlineExceeded if its deadline passed.
 //
-// Without a timeout, the handler runs in the caller's goroutine. With a timeout it runs in another
+// Without a timeout, the handler runs in the caller's goroutine. With a timeout, it runs in another
 // goroutine, and a handler that does not return when its context ends is abandoned: its scope is
 // closed and its late result is dropped.
 func (e ExecutionEvent[In, Out]) Execute(ctx context.Context, in In) (Out, error) {
@@ -98,10 +97,10 @@ func (e ExecutionEvent[In, Out]) Execute(ctx context.Context, in In) (Out, error
 // errUndefined is the error for an event whose actor is a zero value.
 var errUndefined = errors.New("core: the actor was never defined: it is a zero value; make it with a constructor, such as decorators.Tool")
 
-// InBranch turns the call into branch i (counted from 1) of the group whose handler makes it: the
-// call's address ends in i. A handler can make each branch only once. If the call is made outside a
-// group, the branch was made before, or i is below 1 or above the group's Branches, executing the
-// call returns an error and runs nothing.
+// InBranch turns the call into branch i (counted from 1) of the group whose handler makes it, so
+// that the call's address ends in i. A handler can make each branch only once. If the call is made
+// outside a group, the branch was already made, or i is below 1 or above the group's Branches,
+// executing the call returns an error and runs nothing.
 func (e ExecutionEvent[In, Out]) InBranch(i int) ExecutionEvent[In, Out] {
 	e.branch, e.inBranch = i, true
 	return e
@@ -115,9 +114,9 @@ func (e *ExecutionEvent[In, Out]) takeBranch(ctx context.Context) error {
 	return nil
 }
 
-// Prepare claims the call's address now; the call is made later. Calls that are always prepared in
-// the same order have the same addresses in every run, regardless of the order in which they are
-// executed. A prepared call must be executed once, by any goroutine.
+// Prepare claims the call's address now, for a call that is made later. Calls that are always
+// prepared in the same order have the same addresses in every run, regardless of the order in which
+// they are executed. A prepared call must be executed once, on any goroutine.
 func (e ExecutionEvent[In, Out]) Prepare(ctx context.Context, in In) *PreparedCall[In, Out] {
 	p := new(PreparedCall[In, Out])
 	if p.err = e.definition.Check(); p.err == nil && e.inBranch {
@@ -133,7 +132,7 @@ func (e ExecutionEvent[In, Out]) Prepare(ctx context.Context, in In) *PreparedCa
 // A PreparedCall is a call that already has its address but has not been made yet.
 type PreparedCall[In, Out any] struct {
 	call  *typedCall[In, Out] // nil if the call cannot be made
-	err   error               // why it cannot be made
+	err   error               // why the call cannot be made
 	begun atomic.Bool
 }
 
@@ -145,8 +144,8 @@ func (p *PreparedCall[In, Out]) Address() record.Address {
 	return p.call.untyped.Address()
 }
 
-// Recorded returns how the call ended according to the restored records:
-// StatusCompleted, StatusFailed, or 0 if it has no recorded outcome.
+// Recorded returns how the call ended according to the restored records: StatusCompleted or
+// StatusFailed, or 0 if it has no recorded outcome.
 func (p *PreparedCall[In, Out]) Recorded() record.Status {
 	if p.call == nil {
 		return 0
@@ -164,7 +163,7 @@ func (p *PreparedCall[In, Out]) Execute(ctx context.Context) (Out, error) {
 	return p.call.result(p.call.untyped.ExecuteWith(ctx))
 }
 
-// InSlot sets the slot that the call holds when it is executed.
+// InSlot sets the slot that the call holds while it is executed.
 func (p *PreparedCall[In, Out]) InSlot(slot engine.Slot) {
 	if p.call != nil {
 		p.call.untyped.InSlot(slot)
@@ -188,8 +187,8 @@ func (p *PreparedCall[In, Out]) check(ctx context.Context) error {
 	return nil
 }
 
-// prepare returns the call, and claims its address if it is in a run. direct is set if the call is
-// executed at once.
+// prepare returns the call. If the call is in a run, prepare claims its address. direct is set if
+// the call is executed at once.
 func (e *ExecutionEvent[In, Out]) prepare(ctx context.Context, in In, direct bool) *typedCall[In, Out] {
 	around := engine.ScopeOf(ctx)
 	var t *typedCall[In, Out]

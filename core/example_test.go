@@ -11,8 +11,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Actors are built from definitions. Outside a run, the calls of an actor are retried, but not
-// recorded.
+// Actors are built from definitions. Outside a run, an actor's calls are retried but not recorded.
 func Example() {
 	attempts := 0
 	double, err := core.NewDefinition(core.Spec{Kind: record.KindTool, Name: "double"},

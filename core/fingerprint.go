@@ -16,7 +16,7 @@ const fingerprintKeySize = 8
 // Fingerprint returns the fingerprint of an output that must not be kept, as [record.Detail]
 // describes it. It reuses the key of before, an earlier fingerprint of the call, so that equal
 // outputs have equal fingerprints. It returns nil if encoding and decoding would change the output,
-// since two such outputs cannot be compared.
+// because such outputs cannot be compared.
 func (t *typedCall[In, Out]) Fingerprint(before []byte) []byte {
 	return fingerprint(reflect.TypeFor[Out](), t.out, before)
 }

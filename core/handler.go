@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// This file contains the functions that handlers call.
+// The functions in this file are for use by handlers.
 
 // IdempotencyKey returns a key for the effects of the call that ctx belongs to. The handler passes
 // it to the services that it uses. The key has 32 hexadecimal digits and is computed from the run,
@@ -24,23 +24,23 @@ import (
 // Outside a run the error is [ErrNoRun]. If the input cannot be encoded, the error names the field.
 func IdempotencyKey(ctx context.Context) (string, error) { return engine.IdempotencyKey(ctx) }
 
-// Usage is what a call consumed at a metered service.
+// Usage is what a call consumed of a metered service.
 type Usage = record.Usage
 
-// AddUsage counts u for the attempt that ctx belongs to. The record that ends
-// the attempt contains it, even if the attempt fails. Outside a run, AddUsage
-// does nothing.
+// AddUsage adds u to the usage of the attempt to which ctx belongs. The record that ends the
+// attempt contains the usage, even if the attempt fails. Outside a run, AddUsage does nothing.
 func AddUsage(ctx context.Context, u Usage) { engine.AddUsage(ctx, u) }
 
-// UsageOfCalls returns the usage so far of all calls inside the attempt that ctx belongs to, at any
-// depth. Each amount counts once, for the attempt that called [AddUsage]. What the attempt itself
-// has added is not included. In a resumed run, what was consumed before the resume is included.
+// UsageOfCalls returns the usage so far of all calls inside the attempt to which ctx belongs, at
+// any depth. Each amount counts once, for the attempt that called [AddUsage]. The amounts that the
+// attempt itself has added are not included. In a resumed run, the usage from before the resume is
+// included.
 func UsageOfCalls(ctx context.Context) Usage { return engine.UsageOfCalls(ctx) }
 
-// Annotate sets an attribute of the attempt that ctx belongs to, such as the response ID of a
-// service. The record that ends the attempt contains it in Detail.Metadata, even if the attempt
+// Annotate sets an attribute of the attempt to which ctx belongs, such as a service's response ID.
+// The record that ends the attempt contains the attribute in Detail.Metadata, even if the attempt
 // fails; consoles, dashboards and traces show it. A later value for the same key replaces the
-// first.
+// earlier one.
 //
 // A value is a string, a bool or a number; a time.Duration is recorded in seconds, and any other
 // value as its text. Keys are cut to 64 characters and texts to 1024, and an attempt has at most 32
@@ -61,8 +61,8 @@ func Annotate(ctx context.Context, key string, value any) { engine.Annotate(ctx,
 // Sleep waits without a record.
 func Sleep(ctx context.Context, d time.Duration) error { return engine.Sleep(ctx, d) }
 
-// Version returns which version of a piece of code to execute, for code that changes while runs
-// exist:
+// Version returns which version of a piece of code to execute. Use it for code that changes while
+// runs exist:
 //
 //	if core.Version(ctx, "use-new-tax-rules", 2) >= 2 {
 //		…
@@ -70,16 +70,16 @@ func Sleep(ctx context.Context, d time.Duration) error { return engine.Sleep(ctx
 //
 // The argument n is the highest version that the program contains, 1 or more. When an attempt first
 // calls Version with a name, the result is recorded: n, or 0 if the records show that the attempt
-// passed this point before the program called Version here. From then on the attempt gets that
+// passed this point before the program called Version here. From then on, the attempt gets that
 // result, in a loop as well as after a resume, even if n has changed since. So a run continues as
-// it began, and later runs use the new code. A branch for a version can be deleted when no run
-// needs it any more, and the whole call to Version after that.
+// it began, and later runs use the new code. The code for a version can be deleted once no run
+// needs it any more, and after that the whole call to Version.
 //
 // Version is not a call of an actor: it may be added and deleted at any time. Each attempt, and
 // each branch of a group, has its own result.
 //
 // A recorded version above n stops the run, as a diverging call does (see [DivergenceError]). So
-// does an n below 1, or a name that [CheckName] refuses. All further calls that the handler makes
+// does an n below 1, or a name that [CheckName] rejects. All further calls that the handler makes
 // are then interrupted, and its result is ignored. Outside any call, Version returns n.
 func Version(ctx context.Context, name string, n int) int { return engine.Version(ctx, name, n) }
 
@@ -87,17 +87,16 @@ func Version(ctx context.Context, name string, n int) int { return engine.Versio
 // without an address. The methods of a nil Scope return zero values.
 type Scope engine.Scope
 
-// ScopeOf returns the innermost scope of ctx, which may be the scope of a call
-// outside any run. It returns nil if there is none.
+// ScopeOf returns the innermost scope of ctx, even if it is the scope of a call outside any run. It
+// returns nil if there is none.
 func ScopeOf(ctx context.Context) *Scope { return (*Scope)(engine.ScopeOf(ctx)) }
 
 func (s *Scope) erased() *engine.Scope { return (*engine.Scope)(s) }
 
-// RunID returns the ID of the run that the attempt belongs to; it is empty outside a run.
+// RunID returns the ID of the attempt's run. It is empty outside a run.
 func (s *Scope) RunID() string { return s.erased().Settings().RunID }
 
-// Tags returns the tags of the run that the attempt belongs to. They must not be
-// changed.
+// Tags returns the tags of the attempt's run. They must not be changed.
 func (s *Scope) Tags() []string { return s.erased().Settings().Tags }
 
 // RunCounts returns the counts of the run across all its openings. They are zero outside a run.
@@ -122,7 +121,7 @@ func (s *Scope) Name() string {
 	return ""
 }
 
-// Parent returns the scope in which the call was made: that of the surrounding attempt, or of the
+// Parent returns the scope in which the call was made: that of the surrounding attempt or of the
 // run. It is nil outside a call.
 func (s *Scope) Parent() *Scope { return (*Scope)(s.erased().Parent()) }
 
@@ -132,6 +131,6 @@ func (s *Scope) Attempt() int { return s.erased().Attempt() }
 // Path returns the address prefix of the calls made in the attempt. It is empty outside a call.
 func (s *Scope) Path() string { return s.erased().Path() }
 
-// Closed reports whether the attempt, or an attempt around it, is over: its handler returned, or
-// was abandoned.
+// Closed reports whether the attempt, or an attempt around it, is over because its handler has
+// returned or was abandoned.
 func (s *Scope) Closed() bool { return s.erased().Closed() }

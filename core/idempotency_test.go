@@ -148,7 +148,7 @@ func TestIdempotencyKeyOfAMapDoesNotDependOnItsOrder(t *testing.T) {
 	fill := func(n, step int) input {
 		in := input{Labels: map[string]int{}, Any: map[string]any{}, Deep: []map[int]map[string]bool{{}}}
 		for i := range n {
-			k := (i * step) % n // step and n are coprime, so every key comes once, in another order
+			k := (i * step) % n // step and n are coprime, so each key occurs once, in a different order
 			in.Labels[string(rune('a'+k))] = k
 			in.Any[string(rune('a'+k))] = map[string]any{"k": k}
 			in.Deep[0][k] = map[string]bool{"x": true, "y": false, string(rune('a' + k)): true}

@@ -18,21 +18,21 @@ import "github.com/reprise-go/reprise/internal/engine"
 //     the output failed.
 //
 // An attempt has failed, and is retried as configured, if its handler returned any other error, an
-// error marked by [Retryable] or [Permanent], or an error which means that the request was not
+// error marked by [Retryable] or [Permanent], or an error that means that the request was not
 // handled: no connection was made (an error from dialing, DNS or a proxy, ECONNREFUSED, a TLS
 // handshake timeout), or the HTTP status is 503 or 4xx, whatever the class of the error. A timeout
-// of an http.Client or a context does not tell whether it occurred during the dial, so the attempt
-// is in doubt; a timeout of a net.Dialer does. Only the handler's error counts, even if an
+// of an http.Client or a context does not tell whether it occurred while dialing, so the attempt is
+// in doubt; a timeout of a net.Dialer does tell. Only the handler's error counts, even if an
 // interceptor replaces it. With InDoubtRetry, all these attempts have failed.
 //
 // If a call failed in doubt, the class of its error does not cause a retry of the surrounding call,
-// since the retry would make the call in doubt again. The surrounding call is retried if its
+// because such a retry would make the call in doubt again. The surrounding call is retried if its
 // handler marks the error by [Retryable] or its configuration selects the error.
 type InDoubtPolicy = engine.InDoubt
 
 // The choices for calls in doubt.
 const (
-	InDoubtDefault = engine.InDoubtDefault // InDoubtAsk for an irreversible actor, InDoubtRetry for any other
+	InDoubtDefault = engine.InDoubtDefault // InDoubtAsk for an irreversible actor, otherwise InDoubtRetry
 	InDoubtRetry   = engine.InDoubtRetry   // the attempt is made again
 	InDoubtFail    = engine.InDoubtFail    // the call fails with ErrInDoubt
 	InDoubtAsk     = engine.InDoubtAsk     // the call waits for an answer, such as state.InDoubtRunAgain

@@ -116,7 +116,7 @@ func TestAHandlerInDoubtAsksAndEachAnswerCounts(t *testing.T) {
 	}
 }
 
-// A second attempt in doubt asks another question.
+// If a second attempt is in doubt, another question is asked.
 func TestAHandlerInDoubtAgainAsksAgain(t *testing.T) {
 	s, store := &sender{lost: 2}, memstore.New()
 	spec := core.Spec{InDoubt: core.InDoubtAsk}
@@ -154,8 +154,8 @@ func TestAHandlerInDoubtAsksWhereverTheProcessEnds(t *testing.T) {
 	}
 }
 
-// firstRecords returns a store with a run that has the given records, as a killed process leaves it
-// behind.
+// firstRecords returns a store with a run that has the given records, as a killed process would
+// have left it.
 func firstRecords(t *testing.T, records []record.Record) snapshot.Store {
 	t.Helper()
 	left := memstore.New()
@@ -180,7 +180,7 @@ func TestAHandlerInDoubtIsLookedUpFirst(t *testing.T) {
 	}
 }
 
-// Outside a run nobody can be asked.
+// Outside a run, nobody can be asked.
 func TestAHandlerInDoubtOutsideARunFails(t *testing.T) {
 	s := &sender{lost: 1}
 	_, err := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "send", InDoubt: core.InDoubtAsk}, s.send).Event().Execute(t.Context(), "x")

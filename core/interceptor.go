@@ -12,17 +12,17 @@ import "github.com/reprise-go/reprise/internal/engine"
 // that needs the types belongs in a function that calls the handler. Pass that function to the
 // actor's constructor in place of the handler.
 //
-// Interceptors are called by many goroutines and belong to the process: they are not recorded, and
-// a run may be resumed with others. They are not called for recalled calls, for handlers that run
-// again only for comparison with the records, or in runs that are replayed or validated. A handler
-// must not depend on a value that only an interceptor puts into its context.
+// Interceptors are called on many goroutines and belong to the process: they are not recorded, and
+// a run may be resumed with other interceptors. They are not called for recalled calls, for
+// handlers that run again only for comparison with the records, or in runs that are replayed or
+// validated. A handler must not depend on a value that only an interceptor puts into its context.
 //
 //	Attempt func(ctx context.Context, call *CallInfo, next func(context.Context) error) error
 //	Retry   func(call *CallInfo, err error) (giveBack func(), refused error)
 //
 // Attempt is called when an attempt has begun, after its started record and outside its time limit.
-// It makes the attempt by calling next once, with ctx or a context derived from ctx; this becomes
-// the handler's context. next returns nil if the attempt succeeded, an [InterruptedError] (see
+// It makes the attempt by calling next once, with ctx or a context derived from ctx; that context
+// becomes the handler's. next returns nil if the attempt succeeded, an [InterruptedError] (see
 // [IsSuspension]) if it was suspended, and otherwise the attempt's error, whose class
 // [record.Classify] returns. The result of Attempt decides how the attempt ends:
 //
@@ -44,10 +44,10 @@ import "github.com/reprise-go/reprise/internal/engine"
 // not recorded.
 //
 // Retry is called after an attempt has failed with err, before another attempt is announced, and
-// only if nothing else forbids another attempt. If Retry returns an error, it refuses the attempt:
-// the call fails with ReasonBudget, and the error says why. If Retry counts what it allows, it
-// returns giveBack, which is called if another interceptor refuses the attempt; otherwise giveBack
-// is nil. Answer, Output and Wait return errors when Retry calls them.
+// only if nothing else forbids another attempt. If Retry returns an error, that refuses the
+// attempt: the call fails with ReasonBudget, and the error says why. If Retry keeps count of what
+// it allows, it returns giveBack, which is called if another interceptor refuses the attempt;
+// otherwise giveBack is nil. Answer, Output and Wait return errors when Retry calls them.
 type Interceptor = engine.Interceptor
 
 // A CallInfo describes an attempt of a call to an [Interceptor]. Its methods may be called only on
@@ -72,23 +72,23 @@ type Interceptor = engine.Interceptor
 //	Usage() record.Usage             // what the attempt has consumed so far, without the calls inside it
 //	RunCounts() record.Counts        // of the run since it began, including this attempt; zero outside a run
 //
-// Answer(encoded []byte) error gives the attempt an output without running its handler, or after
-// the handler failed. The completed call's record has Detail.Cached set. The argument must be an
-// output of the actor, as returned by Output. Postconditions are checked. If they do not hold, or
-// the output does not fit the type, Answer returns an error, and next can still be called. Answer
-// also returns an error if the handler may have had an effect that must not be repeated: see
+// Answer(encoded []byte) error gives the attempt an output, either without running its handler or
+// after the handler has failed. The completed call's record has Detail.Cached set. The argument
+// must be an output of the actor, as returned by Output. Postconditions are checked. If they do not
+// hold, or the output does not fit the type, Answer returns an error, and next can still be called.
+// Answer also returns an error if the handler may have had an effect that must not be repeated: see
 // [InDoubtPolicy].
 //
 // Wait(ctx context.Context, d time.Duration, why string) error waits for d before the handler runs.
-// Wait returns an error, which the interceptor must return, if ctx ends, if the run is interrupted,
-// or if nothing new may begin in the run. The wait is recorded as a log line that contains why,
-// such as "the limit of requests per minute". A wait that would not end before RetryTimeout or the
-// deadline of ctx does not begin. A wait longer than the threshold of state.WithParking parks the
-// run: Wait returns an error at once, and the attempt is made when the time has passed. WaitFor(ctx
-// context.Context, ready <-chan struct{}, expected time.Duration, why string) error waits until
-// ready is closed; expected is how long that is likely to take.
+// If ctx ends, the run is interrupted, or nothing new may begin in the run, Wait returns an error,
+// which the interceptor must return. The wait is recorded as a log line that contains the text of
+// why, such as "the limit of requests per minute". A wait that would not end before RetryTimeout or
+// the deadline of ctx does not begin. A wait longer than the threshold of state.WithParking parks
+// the run: Wait returns an error at once, and the attempt is made when the time has passed.
+// WaitFor(ctx context.Context, ready <-chan struct{}, expected time.Duration, why string) error
+// waits until ready is closed; expected is how long that is likely to take.
 //
-// Annotate(key, value) and AddUsage(usage) do for the attempt what [Annotate] and [AddUsage] do,
-// and Log(level, message, metadata) appends a line with the call's address to the run's log.
-// Outside a run, and after the run was closed, the line is lost.
+// Annotate(key, value) and AddUsage(usage) do for the attempt what [Annotate] and [AddUsage] do.
+// Log(level, message, metadata) appends a line with the call's address to the run's log. Outside a
+// run, or after the run has been closed, the line is lost.
 type CallInfo = engine.CallInfo

@@ -17,7 +17,8 @@ import (
 // spanOf is the context key of the span of an attempt.
 type spanOf struct{}
 
-// spans puts a span around each attempt. The handler finds the span in its context.
+// spans returns an interceptor that puts a span around each attempt. The handler finds the span in
+// its context.
 func spans(begin func(name string) (end func(error))) core.Interceptor {
 	return core.Interceptor{Attempt: func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
 		name := fmt.Sprintf("%s@%d", call.Address, call.Number)
@@ -28,9 +29,9 @@ func spans(begin func(name string) (end func(error))) core.Interceptor {
 	}}
 }
 
-// limiter lets the attempts of tools begin one after the other, with at least the given time in
-// between. Calls that wait are shown on the console and the dashboard, can be interrupted, and keep
-// the whole timeout of their attempt.
+// limiter makes the attempts of tools begin one after another, at least the given time apart. Calls
+// that wait are shown on the console and the dashboard, can be interrupted, and still get the whole
+// timeout of their attempt.
 func limiter(every time.Duration) core.Interceptor {
 	var mu sync.Mutex
 	var free time.Time // when the next attempt may begin
@@ -52,7 +53,7 @@ func limiter(every time.Duration) core.Interceptor {
 
 var card = regexp.MustCompile(`\b\d{16}\b`)
 
-// failures emits a line for each failure, with card numbers removed.
+// failures emits a line for each failure, with card numbers redacted.
 func failures(emit func(string)) core.Interceptor {
 	return core.Interceptor{Attempt: func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
 		err := next(ctx)
@@ -67,8 +68,8 @@ type payment struct {
 	Card string `json:"card"`
 }
 
-// Three interceptors of one run: a span around each attempt, a limit for the calls of tools, and a
-// redacted log line for each failure.
+// A run has three interceptors: one puts a span around each attempt, one limits the calls of tools,
+// and one writes a redacted log line for each failure.
 func ExampleInterceptor() {
 	tries := 0
 	pay := decorators.Tool("pay", "Pays.", func(ctx context.Context, p payment) (string, error) {

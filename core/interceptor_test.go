@@ -78,8 +78,8 @@ func TestInterceptorPutsValuesIntoTheContextOfTheHandler(t *testing.T) {
 	}
 }
 
-// Each case has an interceptor that interferes with the end of an attempt, and the expected end of
-// the call.
+// Each case has an interceptor that interferes with the end of an attempt, and says how the call
+// must end.
 func TestEndOfAnAttemptBelongsToTheEngine(t *testing.T) {
 	own := errors.New("mine")
 	cases := map[string]struct {
@@ -216,7 +216,7 @@ func TestEndOfAnAttemptBelongsToTheEngine(t *testing.T) {
 	}
 }
 
-// flakyOnce is a handler whose first attempt fails.
+// flakyOnce returns a handler whose first attempt fails.
 func flakyOnce(err error) testkit.Handler {
 	return func(ctx context.Context, _ string) (string, error) {
 		if core.ScopeOf(ctx).Attempt() == 0 {
@@ -254,7 +254,7 @@ func TestInterceptorThatDoesNotWaitForItsAttempt(t *testing.T) {
 	})
 }
 
-// Calls made with the context of an interceptor belong to no attempt, and fail.
+// Calls made with an interceptor's context belong to no attempt, and fail.
 func TestInterceptorMakesNoCalls(t *testing.T) {
 	inner := testkit.Tool(t, "inner", once, testkit.Succeed)
 	store := memstore.New()
@@ -384,7 +384,7 @@ func TestInterceptorSeesInputAndOutput(t *testing.T) {
 	require.Error(t, kept.Wait(ctx, time.Hour, "nothing"))
 }
 
-// An interceptor's own timeout is a failure of the attempt, not the end of the call.
+// If an interceptor's own timeout expires, the attempt fails, but the call does not end.
 func TestTimeoutOfAnInterceptorIsThatOfTheAttempt(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		hurry := around(func(ctx context.Context, _ *core.CallInfo, next func(context.Context) error) error {
@@ -608,7 +608,7 @@ func TestInterceptorSeesTheRun(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Two budgets: if the second refuses a retry, the first takes back what it has counted.
+// There are two budgets: if the second refuses a retry, the first takes back what it has counted.
 func TestRefusedRetryIsGivenBack(t *testing.T) {
 	given := 0
 	gives := core.Interceptor{Retry: func(*core.CallInfo, error) (func(), error) {
@@ -650,7 +650,7 @@ func TestInterceptorLogs(t *testing.T) {
 	require.NoError(t, err, "a line logged outside a run is dropped")
 }
 
-// An output that an interceptor gives to a call belongs to the effect of another call. That effect
+// If an interceptor answers a call, the output belongs to the effect of another call. That effect
 // must not be undone together with the answered call.
 func TestAnsweredCallIsNotCompensated(t *testing.T) {
 	undone := 0

@@ -25,7 +25,7 @@ func nested(t *testing.T, outer, inner core.RetryConfig, h testkit.Handler, arou
 	return testkit.Agent(t, "agent", outer, func(ctx context.Context, _ string) (string, error) { return around(ctx, child) })
 }
 
-// swallow calls d and succeeds, whatever the result.
+// swallow calls d and succeeds, regardless of the result.
 func swallow(ctx context.Context, d *testkit.Definition) (string, error) {
 	_, _ = testkit.Call(ctx, d)
 	return "out", nil
@@ -45,7 +45,7 @@ func TestInterruptBeforeTheCall(t *testing.T) {
 	assert.Equal(t, 0, ran, "ran")
 	assert.Same(t, e, st.Interrupted(), "the run's")
 
-	_, err = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", steady, testkit.Succeed)) // a context made after the interrupt
+	_, err = testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", steady, testkit.Succeed)) // with a context made after the interrupt
 	testkit.Interrupted(t, err, record.InterruptUser)
 }
 
@@ -253,7 +253,7 @@ func TestCancelledRootContextInterrupts(t *testing.T) {
 		assert.ErrorIs(t, err, errBoom)
 		wantRecords(t, st, "agent:started(0) agent/tool:started(0) agent/tool:interrupted(0,context) agent:interrupted(0,context)")
 
-		// The run itself was not interrupted: calls with another context still work.
+		// The run itself was not interrupted, so calls with another context still work.
 		out, err := testkit.Call(st.Context(t.Context()), testkit.Tool(t, "tool", steady, testkit.Succeed))
 		testkit.Completed(t, out, err)
 	})
@@ -317,7 +317,7 @@ func TestGroupThatFailsFastInterruptsItsOtherBranches(t *testing.T) {
 				assert.ErrorIs(t, err, errBoom)
 				return "", err
 			}, func(ctx context.Context) (string, error) {
-				<-time.After(time.Millisecond) // the other branch has begun
+				<-time.After(time.Millisecond) // by now, the other branch has begun
 				_, err := testkit.Call(ctx, quick)
 				testkit.Failed(t, err, record.ReasonPermanent)
 				return "", err
@@ -438,8 +438,8 @@ func TestInterruptedErrorOfARunIsSharedByItsCalls(t *testing.T) {
 	assert.Equal(t, two.Error(), one.Error(), "error")
 }
 
-// A handler that removes the cancellation from its context must not delay an
-// interrupt until its calls end.
+// Even if a handler removes the cancellation from its context, an interrupt must not be delayed
+// until the handler's calls end.
 func TestInterruptReachesCallsWhoseContextWasCutOff(t *testing.T) {
 	cutOff := map[string]func(context.Context) (context.Context, context.CancelFunc){
 		"cut off": func(ctx context.Context) (context.Context, context.CancelFunc) {

@@ -22,7 +22,7 @@ import (
 var (
 	errBoom  = errors.New("boom")                               // class unknown: not retried
 	errFlaky = fmt.Errorf("dial tcp: %w", syscall.ECONNREFUSED) // transient
-	steady   = core.RetryConfig{Jitter: core.NoJitter}          // three attempts, waits of 1s and 2s
+	steady   = core.RetryConfig{Jitter: core.NoJitter}          // three attempts, with waits of 1s and 2s
 	once     = core.RetryConfig{MaxAttempts: 1}                 // one attempt
 	atOnce   = core.RetryConfig{InitialDelay: core.NoDelay}     // three attempts, no waits
 	twice    = core.RetryConfig{Jitter: core.NoJitter, MaxAttempts: 2}
@@ -33,12 +33,12 @@ func calling(d *testkit.Definition) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) { return testkit.Call(ctx, d) }
 }
 
-// group runs all branches, one after the other.
+// group runs all branches, one after another.
 func group(ctx context.Context, name string, branches ...func(context.Context) (string, error)) ([]string, error) {
 	return actors.Parallel(ctx, actors.Group{Name: name, Workers: 1, CollectAll: true}, branches...)
 }
 
-// inline is the size of the largest output that is kept in its record.
+// inline is the size of the largest output that is kept in the record itself.
 const inline = 64 << 10
 
 // on returns a publisher that calls f with the first record that has the given status.
@@ -56,8 +56,8 @@ func on(status record.Status, f func(record.Record)) testkit.Publisher {
 //
 //	started(0) failed(0,retry,connection) retrying(1,1s) started(1) completed(1)
 //
-// with the stage if it is not the handler (@entry). If there is more than one address, each record
-// begins with its own.
+// with the stage, such as @entry, unless it is the handler. If there is more than one address, each
+// record begins with its own.
 func wantRecords(t testing.TB, st *state.ExecutionState, want ...string) {
 	t.Helper()
 	if got, want := story(t, st), strings.Join(want, " "); got != want {

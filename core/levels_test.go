@@ -57,7 +57,7 @@ func TestMostSpecificLevelDecidesAlone(t *testing.T) {
 			winner, names := -1, []string(nil)
 			for level := range levels {
 				if mask&(1<<level) != 0 {
-					// Each level has its own number of attempts and its own delay.
+					// Each level has a different number of attempts and a different delay.
 					set[level] = &core.RetryConfig{MaxAttempts: level + 2, InitialDelay: time.Duration(level+1) * time.Minute, MaxDelay: time.Hour, Jitter: core.NoJitter}
 					names = append(names, levelNames[level])
 					if winner < 0 {

@@ -55,8 +55,8 @@ func TestAnAttemptThatWasTooLateIsLookedUp(t *testing.T) {
 	})
 }
 
-// A deadline that the caller sets for a call ends the call, but not the search for its output, which
-// would otherwise fail and interrupt the run.
+// A deadline that the caller sets for a call ends the call, but not the search for the call's
+// output, which would otherwise fail and interrupt the run.
 func TestACallWhoseDeadlineHasPassedIsLookedUp(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		for _, irreversible := range []bool{false, true} {

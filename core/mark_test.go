@@ -159,8 +159,8 @@ func TestRetryAfterOfTheLastAttemptIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-// slip is an error whose methods panic for a nil pointer, a common mistake. The
-// call must fail, not the process.
+// slip is an error whose methods panic on a nil pointer, which is a common mistake. Then the call
+// must fail, but the process must not.
 type slip struct {
 	status int
 	after  time.Duration

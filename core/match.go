@@ -9,8 +9,8 @@ import (
 // A Matcher selects errors, for RetryOn and Exclude.
 type Matcher func(error) bool
 
-// MatchIs matches errors in which errors.Is finds target. MatchIs(nil) is nil,
-// which [RetryConfig.Validate] refuses.
+// MatchIs matches errors in which errors.Is finds target. MatchIs(nil) is nil, which
+// [RetryConfig.Validate] rejects.
 func MatchIs(target error) Matcher {
 	if target == nil {
 		return nil

@@ -25,7 +25,8 @@ func (e *walkedError) Unwrap() error {
 	return errors.New("inside")
 }
 
-// One walk of an error's tree finds its class, its marks, and the parts of it that are recorded.
+// A single walk of an error's tree finds its class, its marks, and the parts of it that are
+// recorded.
 func TestErrorOfAFailedAttemptIsWalkedOnce(t *testing.T) {
 	inMemory := state.New()
 	stored, err := state.Open(t.Context(), memstore.New(), "run")

@@ -20,7 +20,7 @@ import (
 
 func TestAThousandGoroutinesInOneRun(t *testing.T) {
 	const goroutines = 1000
-	var seen []record.Record // appended by the publisher, on one goroutine at a time
+	var seen []record.Record // the publisher appends to it, on one goroutine at a time
 	st := state.New(state.WithPublisher(testkit.Publisher(func(r record.Record) { seen = append(seen, r) })))
 	ctx := st.Context(t.Context())
 	child := testkit.Define(t, core.Spec{Kind: record.KindTool, Name: "child"}, testkit.Succeed)
@@ -47,9 +47,8 @@ func TestAThousandGoroutinesInOneRun(t *testing.T) {
 	st.Close()
 
 	records := testkit.Records(t, st)
-	// Each call has five records (started, failed, retrying, started, completed),
-	// two lines of the log, and two calls inside it with two records each. The
-	// run has a first and a last record.
+	// Each call has five records (started, failed, retrying, started, completed), two log lines,
+	// and two calls inside it with two records each. The run itself has a first and a last record.
 	assert.Len(t, records, goroutines*11+2, "records")
 	assert.Len(t, seen, len(records), "seen")
 	roots := make(map[string]int)
@@ -111,7 +110,7 @@ func TestCallWithoutATimeoutRunsOnTheGoroutineOfItsCaller(t *testing.T) {
 				return "out", nil
 			})))
 			testkit.Completed(t, out, err)
-			if meanwhile > before { // meanwhile is lower if goroutines that before includes have ended
+			if meanwhile > before { // meanwhile is lower if some of the goroutines counted in before have ended
 				t.Errorf("in a run: %v; %d goroutines became %d", inRun, before, meanwhile)
 			}
 			if !strings.Contains(stack, "TestCallWithoutATimeoutRunsOnTheGoroutineOfItsCaller(") && !strings.Contains(stack, "testkit.Bubble.func1") {

@@ -9,12 +9,13 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// ErrUnfit is wrapped by the error for an answer that does not fit its question.
+// ErrUnfit is wrapped by the error returned for an answer that does not fit its question.
 var ErrUnfit = engine.ErrUnfit
 
-// Encode encodes value as an answer to the question. If the value itself does not fit, its JSON is
-// used instead: a *big.Int and a json.Number as a number, a json.RawMessage as its content. If the
-// JSON does not fit either, the error wraps [ErrUnfit], like the error from [Question.Check].
+// Encode encodes value as an answer to the question. If the value itself does not fit, Encode uses
+// its JSON instead: a *big.Int and a json.Number become a number, a json.RawMessage becomes its
+// content. If the JSON does not fit either, the error wraps [ErrUnfit], like the error from
+// [Question.Check].
 func (q Question) Encode(value any) ([]byte, error) {
 	encoded, err := record.Encode(value)
 	if err != nil {
@@ -40,7 +41,7 @@ func (q Question) Encode(value any) ([]byte, error) {
 	return encoded, nil
 }
 
-// toJSON returns the JSON of value. It reports false if value has none.
+// toJSON returns the JSON of value. It returns false if value cannot be converted to JSON.
 func toJSON(value any) (text []byte, ok bool) {
 	defer func() {
 		if recover() != nil { // a method of the user's type panicked
@@ -51,7 +52,7 @@ func toJSON(value any) (text []byte, ok bool) {
 	return text, err == nil
 }
 
-// Check returns an error if an encoded value cannot be the answer to the question. The value must
+// Check returns an error if an encoded value cannot be an answer to the question. The value must
 // fit the Schema, without missing, unknown or mistyped fields. An answer about a call in doubt must
 // be a state.InDoubtAnswer, with an output that fits the call. The error wraps [ErrUnfit] and names
 // the field.

@@ -7,15 +7,16 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Step runs f as a step of the handler that ctx belongs to, and records its result. Steps are for
+// Step runs f as a step of the handler to which ctx belongs, and records its result. Steps are for
 // code that is not a call but may have a different result the next time, such as the time, a random
-// number, or the content of a file. On resume the recorded result is returned and f does not run. A
-// step is not retried if it fails. If the process ended or the run was interrupted while it ran, it
-// runs again: like every call, it runs at least once. [StepInDoubt] is for steps with effects that
-// must not be repeated. A step has the address of a call with the name as its tag. f may make calls.
+// number, or the content of a file. On resume, the recorded result is returned and f does not run.
+// A step is not retried if it fails. If the process ended or the run was interrupted while the step
+// ran, it runs again: like every call, a step runs at least once. [StepInDoubt] is for steps with
+// effects that must not be repeated. A step has the address of a call, with the name as its tag. f
+// may make calls.
 //
-// The error is as for a call: see [ExecutionEvent.Execute]. Outside a run, f runs and nothing is
-// recorded.
+// The error is the same as for a call: see [ExecutionEvent.Execute]. Outside a run, f runs and
+// nothing is recorded.
 func Step[T any](ctx context.Context, name string, f func(context.Context) (T, error), options ...StepOption) (T, error) {
 	c := stepConfig{spec: Spec{Kind: record.KindStep, Name: name}, input: struct{}{}}
 	for _, option := range options {
@@ -46,17 +47,17 @@ type stepConfig struct {
 	input any
 }
 
-// StepInput sets the input of the step. As for any call, a run cannot be resumed with a different
-// input for the step. Without an input, steps of the same name cannot be told apart. v must be a
+// StepInput sets the input of the step. As with any call, a run cannot be resumed with a different
+// input for the step. Without inputs, steps of the same name cannot be distinguished. v must be a
 // value that [record.Encode] accepts.
 func StepInput(v any) StepOption { return func(c *stepConfig) { c.input = v } }
 
-// StepInDoubt sets what happens to a step whose process ended, or whose run was interrupted, while
-// it ran. Defaults to [InDoubtRetry]: the step runs again. With [InDoubtFail] it fails with
+// StepInDoubt sets what happens to a step if the process ended, or the run was interrupted, while
+// the step ran. Defaults to [InDoubtRetry]: the step runs again. With [InDoubtFail] it fails with
 // [ErrInDoubt], and with [InDoubtAsk] it waits until somebody decides; both settings also apply to
 // a step that panicked or lost a service's response: see [InDoubtPolicy].
 func StepInDoubt(d InDoubtPolicy) StepOption { return func(c *stepConfig) { c.spec.InDoubt = d } }
 
-// StepNoStore keeps the step's result out of the records: the step runs again when its run is
+// StepNoStore keeps the step's result out of the records, so the step runs again when its run is
 // resumed.
 func StepNoStore() StepOption { return func(c *stepConfig) { c.spec.NoStore = true } }

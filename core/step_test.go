@@ -15,7 +15,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Steps of the same name are told apart by their inputs. Without inputs they cannot be told apart.
+// Steps of the same name are distinguished by their inputs. Without inputs, they cannot be
+// distinguished.
 func TestStepsThatAreSwappedAreRefusedByTheirInputs(t *testing.T) {
 	for _, distinct := range []bool{false, true} {
 		s := memstore.New()

@@ -14,8 +14,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// ended returns the error of a call that fails, waits, and is cancelled after a
-// second. If deadline is above zero, the call has that deadline.
+// ended returns the error of a call that fails, waits, and is canceled after a second. If deadline
+// is above zero, it is the call's deadline.
 func ended(t *testing.T, ctx context.Context, deadline time.Duration) error {
 	t.Helper()
 	ctx, cancel := context.WithCancelCause(ctx)

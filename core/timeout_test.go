@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// grace is how long a handler may take to return after its context ended.
+// grace is how long a handler may take to return after its context has ended.
 const grace = 50 * time.Millisecond
 
 // timed returns a configuration without jitter and with an attempt timeout of 10s.
@@ -78,7 +78,7 @@ func TestDeadlineIsTheSameWheneverItIsAskedFor(t *testing.T) {
 	})
 }
 
-// pauseIn waits for the end of a context derived from ctx.
+// pauseIn waits for a context derived from ctx to end.
 func pauseIn(ctx context.Context) context.Context {
 	derived, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -243,7 +243,7 @@ func TestAttemptTimeoutBeginsAfterASlowInterruptChecker(t *testing.T) {
 }
 
 // Time spent in checks before an attempt does not count against its timeout, even if the attempt
-// follows the one before it without a delay.
+// follows the previous one without a delay.
 func TestChecksBeforeAnAttemptDoNotCountAgainstItsTimeout(t *testing.T) {
 	slow := func(core.Attempt) bool {
 		<-time.After(time.Second)
@@ -341,7 +341,7 @@ func TestEachAttemptHasWhatIsLeftOfRetryTimeout(t *testing.T) {
 		}))
 		testkit.Failed(t, err, record.ReasonRetryTimeout)
 		if len(left) != 2 || left[0] != 8*time.Second || left[1] != 6*time.Second {
-			t.Errorf("attempts had %v", left) // 8s, a wait of 1s, the 6s that are left
+			t.Errorf("attempts had %v", left) // 8s, a wait of 1s, and the remaining 6s
 		}
 	})
 }
@@ -501,7 +501,7 @@ func TestContextOfAFinishedAttemptHasEnded(t *testing.T) {
 	})
 }
 
-// A precondition may leave a goroutine behind that still uses its context.
+// A precondition may leave behind a goroutine that still uses its context.
 func TestContextOfAPreconditionMayBeUsedDuringTheAttempt(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		_, ctx := testkit.Run(t)

@@ -13,7 +13,7 @@ import (
 // typedCall is a call with its types. One allocation holds the call, its
 // first attempt, its input and its output.
 type typedCall[In, Out any] struct {
-	untyped    engine.Call // not embedded: otherwise each pair of types would have its own copy of every method of Call
+	untyped    engine.Call // not embedded, because then each pair of types would have its own copy of each method of Call
 	definition *Definition[In, Out]
 	in         In
 	out        Out
@@ -41,7 +41,7 @@ func (t *typedCall[In, Out]) Require(ctx context.Context) (r engine.Result) {
 
 func (t *typedCall[In, Out]) Pass(ctx context.Context) engine.Result { return t.passInto(ctx, &t.out) }
 
-// passInto runs the handler, the postconditions and artifact storage once.
+// passInto runs the handler, the postconditions and artifact storage once, with its output in out.
 func (t *typedCall[In, Out]) passInto(ctx context.Context, out *Out) engine.Result {
 	r := t.make(ctx, out)
 	if r.Err == nil && t.keepsOutput() && !engine.IsUnstored(ctx) {
@@ -130,7 +130,7 @@ func (t *typedCall[In, Out]) keep(ctx context.Context, out *Out) engine.Result {
 
 func (t *typedCall[In, Out]) Output() any { return t.out }
 
-// input returns the input without its type.
+// input returns the call's input without its type.
 func (t *typedCall[In, Out]) input() input {
 	return input{t.in, &t.definition.spec, t.definition.identity}
 }

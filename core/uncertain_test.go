@@ -60,8 +60,8 @@ func (p *uncertain) call(t *testing.T, spec core.Spec, end func(context.Context)
 
 func always(context.Context, string, string) error { return nil }
 
-// An attempt is in doubt if nobody knows whether it took effect. An actor that must not repeat an
-// effect then makes no further attempt.
+// An attempt is in doubt if it is unknown whether it took effect. If the actor must not repeat an
+// effect, no further attempt is made.
 func TestAttemptsThatMayHaveTakenEffectAreNotRepeated(t *testing.T) {
 	const timeout = time.Second
 	for name, end := range map[string]func(context.Context) error{
@@ -165,7 +165,7 @@ func TestAttemptsThatHaveFailedAreNotInDoubt(t *testing.T) {
 	}
 }
 
-// A handler that returned has taken effect, whatever follows.
+// A handler that returned has taken effect, regardless of what follows.
 func TestFailureAfterTheHandlerIsInDoubt(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		p := new(uncertain)
@@ -185,8 +185,8 @@ func TestFailureOfAnInterceptorAfterTheHandlerIsInDoubt(t *testing.T) {
 	assert.EqualValues(t, 1, p.paid.Load())
 }
 
-// The output of a handler that returns just after its time limit is kept if the call must not be
-// repeated: nobody has to be asked.
+// If a call must not be repeated, the output of a handler that returns just after its time limit is
+// kept, so nobody has to be asked.
 func TestSuccessJustAfterTheTimeLimit(t *testing.T) {
 	end := func(ctx context.Context) error { <-ctx.Done(); return nil }
 	testkit.Bubble(t, func(t *testing.T) {
@@ -220,8 +220,8 @@ func TestHandlerThatEndsItsGoroutineIsInDoubt(t *testing.T) {
 	assert.Equal(t, 1, paid)
 }
 
-// An inner call that was cut off by the time limit does not hide that the attempt timed out, even
-// if the handler ignores that call's error.
+// Even if the handler ignores the error of an inner call that the time limit cut off, the attempt
+// has still timed out.
 func TestTimeoutOfACallInsideIsInDoubt(t *testing.T) {
 	inner := testkit.Tool(t, "inner", core.RetryConfig{}, testkit.Listening(time.Hour))
 	for _, ignored := range []bool{false, true} {
@@ -240,7 +240,7 @@ func TestTimeoutOfACallInsideIsInDoubt(t *testing.T) {
 	}
 }
 
-// What an interceptor makes of the error does not change what the handler may have done.
+// An interceptor can replace the error, but that does not change what the handler may have done.
 func TestErrorOfAnInterceptorHidesNoDoubt(t *testing.T) {
 	for name, wrap := range map[string]func(error) error{
 		"retryable":         core.Retryable,
@@ -283,7 +283,8 @@ func TestAnswerOfAnInterceptorHidesNoDoubt(t *testing.T) {
 	}
 }
 
-// An attempt that an interceptor answered, so that its handler did not run, is not in doubt.
+// If an interceptor answered an attempt, so that the handler did not run, the attempt is not in
+// doubt.
 func TestFailureAfterAnAnswerOfAnInterceptorIsNotInDoubt(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		p, times := new(uncertain), 0
@@ -302,8 +303,8 @@ func TestFailureAfterAnAnswerOfAnInterceptorIsNotInDoubt(t *testing.T) {
 	})
 }
 
-// A call that failed in doubt would be repeated by another attempt of a call around it. So the
-// class of its error is no reason for such an attempt.
+// Another attempt of a surrounding call would repeat a call that failed in doubt. So the class of
+// that call's error is no reason for another attempt.
 func TestCallsAroundOneThatFailedInDoubtAreNotRetried(t *testing.T) {
 	retry := core.RetryConfig{InitialDelay: core.NoDelay}
 	for name, c := range map[string]struct {
@@ -375,7 +376,7 @@ func TestAgentAroundAGroupWithACallThatFailedInDoubtIsNotRetried(t *testing.T) {
 	assert.Equal(t, 1, paid)
 }
 
-// Only a dialer's error says that the request was not sent.
+// Only an error from a dialer says that the request was not sent.
 func TestTimeoutsDuringADial(t *testing.T) {
 	block := func(timeout time.Duration) http.RoundTripper {
 		return &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {

@@ -17,7 +17,7 @@ import (
 )
 
 // This file contains the code for calls that does not depend on their types. It is not generic,
-// since a program would then contain one copy of it for each type of actor.
+// because a program would then contain one copy of it for each type of actor.
 
 // An input is the input of a call, without its type.
 type input struct {
@@ -26,7 +26,7 @@ type input struct {
 	identity func(in any) any // nil for the default
 }
 
-// hash returns the hash of the whole input, and a lower bound for the size of its encoding.
+// hash returns the hash of the whole input, and a lower bound for the size of the encoded input.
 func (i input) hash() (h record.Hash, size int, err error) {
 	if d, ok := i.value.(Digester); ok {
 		defer i.recoverDigest(&err)
@@ -123,8 +123,8 @@ func encodeBy(encode func(v any) ([]byte, error), v any, what string, spec *Spec
 	return encoded, nil
 }
 
-// keepsOutput reports whether the run needs the encoded output. The output of a group is not
-// needed: the group takes its results from its branches.
+// keepsOutput reports whether the run needs the encoded output. It does not need the output of a
+// group, because a group takes its results from its branches.
 func keepsOutput(c *engine.Call, spec *Spec) bool {
 	settings := c.Settings()
 	return (settings.Payloads || settings.Outputs || settings.PutArtifact != nil || settings.RoundTrip || keepsEffect(c, spec)) &&
@@ -134,7 +134,7 @@ func keepsOutput(c *engine.Call, spec *Spec) bool {
 // keepsEffect reports whether another call may take over the effect of this one.
 func keepsEffect(c *engine.Call, spec *Spec) bool { return spec.Irreversible && !c.IsOutside() }
 
-// needsRecordedForm reports whether a program must see outputs in the form that they have in
+// needsRecordedForm reports whether the program must see outputs as they are after decoding from
 // records.
 func needsRecordedForm(settings *engine.Settings) bool { return settings.Outputs || settings.RoundTrip }
 
@@ -204,11 +204,11 @@ func isWhole(encoded []byte, out any) bool {
 }
 
 func decodeAnswerOf(outputs reflect.Type, encoded []byte, out any) error {
-	answers, _ := schema.ForValue(outputs) // nil if it has none
+	answers, _ := schema.ForValue(outputs) // nil if the type has no schema
 	return decodeAnswer(answers, encoded, out)
 }
 
-// schemaOf returns the JSON schema of the outputs, or nil if they have none.
+// schemaOf returns the JSON schema of the outputs, or nil if there is none.
 func schemaOf(outputs reflect.Type) json.RawMessage {
 	answers, err := schema.ForValue(outputs)
 	if err != nil {

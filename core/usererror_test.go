@@ -16,7 +16,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// ring is an error that wraps itself, alone or joined with another error.
+// ring is an error that wraps itself, either alone or joined with another error.
 type ring struct{ alone bool }
 
 func (*ring) Error() string { return "ring" }

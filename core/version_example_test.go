@@ -16,8 +16,8 @@ import (
 // The program changes twice while a run handles three invoices. Each invoice
 // keeps the rules that it began with.
 func ExampleVersion() {
-	// release returns the agent of one of three releases. It is interrupted, as
-	// by a deploy, before it sends the invoice with the number deployBefore.
+	// release returns the agent from one of three releases. The agent is interrupted, as by a
+	// deployment, before it sends the invoice with the number deployBefore.
 	release := func(rules, deployBefore int) func(context.Context, int) (string, error) {
 		tax := define(record.KindTool, "tax", func(_ context.Context, percent int) (string, error) {
 			return fmt.Sprintf("%d%% tax", percent), nil

@@ -7,7 +7,7 @@ import (
 	"github.com/reprise-go/reprise/decorators"
 )
 
-// BenchmarkPrepare measures the cost of checking and decoding the arguments from a model.
+// BenchmarkPrepare measures the cost of checking and decoding the arguments that a model sent.
 func BenchmarkPrepare(b *testing.B) {
 	type item struct {
 		Name string `json:"name"`

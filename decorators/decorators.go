@@ -9,9 +9,9 @@ import (
 	"github.com/reprise-go/reprise/internal/schema"
 )
 
-// Tool makes a tool from f. The JSON schema of its arguments is inferred from In.
-// Tool panics if In has no such schema (the message names the field), if LLM
-// services do not accept the name, if f is nil, or if an option is invalid.
+// Tool makes a tool from f. The JSON schema of its arguments is inferred from In. Tool panics if no
+// schema can be inferred from In (the message names the field), if LLM services do not accept the
+// name, if f is nil, or if an option is invalid.
 func Tool[In, Out any](name, description string, f func(context.Context, In) (Out, error), opts ...actors.Option) actors.Tool[In, Out] {
 	s, err := schema.ForArguments(reflect.TypeFor[In]())
 	if err != nil {
@@ -20,10 +20,10 @@ func Tool[In, Out any](name, description string, f func(context.Context, In) (Ou
 	return actors.NewTool(name, description, s, f, opts...)
 }
 
-// Agent makes an agent from f, which calls other actors with the context that it
-// receives. The JSON schema of its arguments is inferred from In. If In has no
-// such schema, the agent can be called but not given to a model. Agent panics if
-// LLM services do not accept the name, if f is nil, or if an option is invalid.
+// Agent makes an agent from f, which calls other actors with the context that it receives. The JSON
+// schema of its arguments is inferred from In. If no schema can be inferred, the agent can be
+// called, but cannot be given to a model. Agent panics if LLM services do not accept the name, if f
+// is nil, or if an option is invalid.
 func Agent[In, Out any](name, description string, f func(context.Context, In) (Out, error), opts ...actors.Option) actors.Agent[In, Out] {
 	var arguments actors.Schema // avoid an interface that holds a nil *schema.Schema
 	if s, err := schema.ForArguments(reflect.TypeFor[In]()); err == nil {

@@ -49,10 +49,10 @@ func (s station) read(_ context.Context, _ city) (weather, error) {
 	return weather{TempC: s.offset}, nil
 }
 
-// same returns its input, so that a test sees how JSON from a model was decoded.
+// same returns its input, so that a test can see how JSON from a model was decoded.
 func same[T any](_ context.Context, in T) (T, error) { return in, nil }
 
-// Half of the test is that it compiles: no call here names a type argument.
+// Part of the test is that it compiles: no call here specifies a type argument.
 func TestTypesAreInferredFromTheFunction(t *testing.T) {
 	tool := decorators.Tool("get_weather", "Current weather in a city.", lookUp,
 		actors.WithRetry(core.RetryConfig{MaxAttempts: 5, InitialDelay: 2 * time.Second}),
@@ -155,7 +155,7 @@ func TestSchemaAcceptsWhatEncodingJSONWrites(t *testing.T) {
 	_, err = call(t.Context())
 	require.NoError(t, err)
 
-	in.Hidden, in.secret = "", "" // encoding/json does not encode them
+	in.Hidden, in.secret = "", "" // encoding/json does not encode these fields
 	assert.Equal(t, in, got)
 }
 

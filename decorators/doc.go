@@ -12,10 +12,10 @@
 //	}
 //
 // A field is required unless it is a pointer or has omitempty or omitzero. The jsonschema tag
-// describes it, and the enum tag lists its values. The arguments of every call from a model are
-// checked against the schema before the function is called, and the model receives an error that
-// names each wrong field.
+// describes the field, and the enum tag lists its values. The arguments of every call from a model
+// are checked against the schema before the function is called; if they are wrong, the model
+// receives an error that names each wrong field.
 //
-// Definitions are part of the program, so an invalid one panics. If a name comes
-// from data, check it with [actors.CheckFunctionName] first.
+// Definitions are part of the program, so an invalid one panics. If a name comes from data, check
+// it with [actors.CheckFunctionName] first.
 package decorators

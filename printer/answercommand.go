@@ -9,20 +9,21 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// maxWord is the maximum length in bytes of a quoted command argument.
+// maxWord is the maximum length, in bytes, of a quoted argument in a command.
 const maxWord = 160
 
-// placeholder is used in a command if no example answer is known, and for the output of a call in
-// doubt. It is not JSON, so that a command that is pasted unchanged does not answer the question.
+// placeholder is used in a command if no example of an answer is known, and for the output of a
+// call in doubt. It is not valid JSON, so that pasting the command unchanged does not answer the
+// question.
 const placeholder = "JSON"
 
-// HowToAnswer describes the possible answers to a question of a run. The returned words
-// are a phrase such as "true or false". Each of the returned commands contains the arguments of a
-// reprise command that gives an example answer, quoted for a shell, such as "answer refund-7
+// HowToAnswer describes the possible answers to a question of a run. The returned words are a
+// phrase such as "true or false". Each of the returned commands consists of the arguments of a
+// reprise command that gives an example of an answer, quoted for a shell, such as "answer refund-7
 // 'agent/refund?1' true". Usually there is one command. If the question is about a call in doubt,
-// there is one for each decision, in which JSON or "..." stands for the output. If the question's
-// schema cannot be described in a few words, words is empty and JSON stands for the answer. If the
-// IDs cannot be quoted portably, both results are empty.
+// there is one command for each possible decision, with JSON or "..." in place of the output. If
+// the question's schema cannot be described in a few words, words is empty and JSON stands in place
+// of the answer. If the IDs cannot be quoted portably, both results are empty.
 func HowToAnswer(runID string, q core.Question) (words string, commands []string) {
 	if q.Awaits == record.AwaitSignal {
 		return "", howToSignal(runID, q.Text)
@@ -56,8 +57,8 @@ func HowToAnswer(runID string, q core.Question) (words string, commands []string
 	return words, commands
 }
 
-// decisions returns the possible answers to a question about a call in doubt. described describes
-// the call's output, or is empty; output is an example.
+// decisions returns the possible answers to a question about a call in doubt. described is a
+// description of the call's output, or empty. output is an example of the output.
 func decisions(q *core.Question, described, output string) (words string, answers []string) {
 	if described != "" {
 		described = " (" + described + ")"
@@ -77,8 +78,7 @@ func howToSignal(runID, name string) []string {
 	return []string{"signal " + run + " " + name + " " + placeholder}
 }
 
-// shellWord returns s quoted as one shell argument. It returns "" if s cannot be quoted
-// portably.
+// shellWord returns s quoted as a single shell argument, or "" if s cannot be quoted portably.
 func shellWord(s string) string {
 	if s == "" || len(s) > maxWord || s[0] == '-' || strings.ContainsFunc(s, isUnquotable) {
 		return ""

@@ -8,15 +8,15 @@ import (
 
 // An answerForm holds the parts of an answer's JSON schema that are needed to describe the answer.
 type answerForm struct {
-	Type       json.RawMessage        `json:"type"` // a type name or a list of them
+	Type       json.RawMessage        `json:"type"` // the name of a type, or a list of such names
 	Format     string                 `json:"format"`
 	Enum       []json.RawMessage      `json:"enum"`
 	Properties map[string]*answerForm `json:"properties"`
 	Required   []string               `json:"required"`
 }
 
-// describeAnswer returns a short description of the values that a schema allows, and an
-// example value as JSON. Both are empty if the schema cannot be described briefly.
+// describeAnswer returns a short description of the values that a schema allows, and an example of
+// such a value as JSON. Both are empty if the schema cannot be described briefly.
 func describeAnswer(schema json.RawMessage) (words, example string) {
 	var f answerForm
 	if len(schema) == 0 || json.Unmarshal(schema, &f) != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// busyRun returns an endless sequence of records like that of a run with retries. The
-// calls are in an agent and in branches of a group, each with its own address.
+// busyRun returns an endless sequence of records that resembles the records of a run with retries.
+// The calls are made in an agent and in the branches of a group, and each call has its own address.
 func busyRun(b *testing.B) func() record.Record {
 	b.Helper()
 	var records []record.Record
@@ -40,8 +40,8 @@ func busyRun(b *testing.B) func() record.Record {
 	}
 }
 
-// BenchmarkPublish writes records to a file and, for comparison, the same number of
-// lines of the same length with fmt.Fprintln.
+// BenchmarkPublish measures writing records to a file. For comparison, it also writes the same
+// number of lines of the same length with fmt.Fprintln.
 func BenchmarkPublish(b *testing.B) {
 	for _, form := range []struct {
 		name    string

@@ -10,8 +10,7 @@ import (
 // the first line.
 const maxBuffer = 16 << 10
 
-// A buffer holds a call's lines that are not written yet, without
-// indentation.
+// A buffer holds those lines of a call that have not been written yet, without their indentation.
 type buffer struct {
 	opened  bool   // the first line has been written
 	first   []byte // the line that announces the call
@@ -32,7 +31,7 @@ func (b *buffer) add(lines []byte) {
 	if len(b.rest) <= maxBuffer {
 		return
 	}
-	// Drop the oldest lines: the latest attempts are the most useful.
+	// Drop the oldest lines, since the latest attempts are the most useful.
 	half := len(b.rest) / 2
 	cut := half + bytes.IndexByte(b.rest[half:], '\n') + 1
 	b.dropped += bytes.Count(b.rest[:cut], []byte{'\n'})

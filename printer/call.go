@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// call writes a call's record. Calls inside a group's branch have their own lines, so the
-// branch itself has lines only if it does not succeed.
+// call writes the record of a call. Since the calls inside a branch of a group have their own
+// lines, the branch itself has lines only if it does not succeed.
 func (t *text) call(r *record.Record) {
 	if r.Kind == record.KindBranch && (r.Status == record.StatusStarted || isSuccess(r)) {
 		return
@@ -153,7 +153,7 @@ func (t *text) failure(r *record.Record) {
 func (t *text) times(r *record.Record) {
 	took := r.Duration
 	if !r.IsRetry() {
-		if took == 0 { // failed before the first attempt
+		if took == 0 { // the call failed before the first attempt
 			took = r.Elapsed
 		}
 		t.add(" (", duration(took), ")")
@@ -164,7 +164,7 @@ func (t *text) times(r *record.Record) {
 		return
 	}
 	t.add(" (")
-	if took > 0 { // zero if the call failed while it waited for the attempt
+	if took > 0 { // zero if the call failed while waiting for the attempt
 		t.add(duration(took), ", ")
 	}
 	t.add(duration(r.Elapsed), " total)")
@@ -186,7 +186,7 @@ func (t *text) total(r *record.Record) {
 	}
 }
 
-// interrupt adds the reason for an interruption and who requested it: "user by terminal:
+// interrupt adds the reason for an interruption, and who requested it, as in "user by terminal:
 // Ctrl-C".
 func (t *text) interrupt(r *record.Record) {
 	e := r.Interrupt()
@@ -194,7 +194,7 @@ func (t *text) interrupt(r *record.Record) {
 		t.cause(r.Err)
 		return
 	}
-	if r.Status != record.StatusCancelled || e.Reason != record.InterruptCancel { // the status already reports this
+	if r.Status != record.StatusCancelled || e.Reason != record.InterruptCancel { // the status already says this
 		t.message(" ", strings.ReplaceAll(string(e.Reason), "_", " "))
 	}
 	t.message(" by ", e.By)

@@ -80,8 +80,8 @@ func TestLinesOfConcurrentRunsNeverMix(t *testing.T) {
 	}
 }
 
-// hundredCalls makes a hundred concurrent calls. Each fails twice; every seventh fails
-// for good. The names of the calls and their errors contain a number.
+// hundredCalls makes a hundred concurrent calls. Each call fails twice, and every seventh call then
+// fails for good. The names of the calls and the errors contain the number of the call.
 func hundredCalls(ctx context.Context, p *printer.Printer) error {
 	const calls = 100
 	type number struct{ N int }

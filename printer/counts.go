@@ -6,11 +6,11 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// maxFollowed is the maximum number of calls without an outcome that are tracked.
-// Beyond this limit, a call is counted when its outcome arrives.
+// maxFollowed is the maximum number of calls without an outcome that are tracked. Any further call
+// is counted only when its outcome arrives.
 const maxFollowed = 1 << 16
 
-// maxRuns is the maximum number of runs with a ledger.
+// maxRuns is the maximum number of runs for which a ledger is kept.
 const maxRuns = 1 << 12
 
 // counts summarizes the records of many runs. It keeps a ledger for each run.
@@ -73,7 +73,7 @@ func (c *counts) evict() {
 	}
 }
 
-// total returns the summary. The caller owns it.
+// total returns the summary. The summary belongs to the caller.
 func (c *counts) total() Summary {
 	var s Summary
 	s.Counts = c.evicted.Counts
@@ -99,7 +99,7 @@ func (s *Summary) addReasons(reasons map[record.InterruptReason]int) {
 	}
 }
 
-// maxSlow is how many of the slowest calls are kept.
+// maxSlow is the number of slowest calls that are kept.
 const maxSlow = 5
 
 // addSlow adds a call to the slowest calls if it is one of them. It replaces an earlier entry

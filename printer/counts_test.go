@@ -55,7 +55,7 @@ func TestRepublishedRecordsCountOnce(t *testing.T) {
 		return &record.Record{RunID: "r", Seq: seq, Generation: generation, Kind: record.KindTool, Status: status, Address: a, Replayed: seq == 0}
 	}
 	want := record.Stock{Completed: 1}
-	for range 3 { // the second and third time, as after a reconnect
+	for range 3 { // the second and third time are as after a reconnect
 		counts.add(rec(5, 2, record.StatusStarted))
 		counts.add(rec(6, 2, record.StatusCompleted))
 		assert.Equal(t, want, counts.total().Tools)
@@ -69,8 +69,8 @@ func TestRepublishedRecordsCountOnce(t *testing.T) {
 	}
 }
 
-// A paused run that is opened without an answer publishes a record and does not store
-// it. The next opening counts from the last stored record.
+// A paused run that is opened without an answer publishes a record without storing it. The next
+// opening counts from the last record that was stored.
 func TestRecordsAfterUnstoredOnesCount(t *testing.T) {
 	counts := newCounts(maxFollowed)
 	a, err := record.ParseAddress("tool")

@@ -1,5 +1,5 @@
-// Package printer shows runs on a console: the nesting of calls, failures and retries, how calls
-// ended, and how long they took.
+// Package printer shows runs on a console: how calls are nested, how they fail and are retried, how
+// they end, and how long they take.
 //
 //	🤖 assistant [STARTED]
 //	  🔧 fetch_data [STARTED]
@@ -16,17 +16,17 @@
 //
 // # Three forms
 //
-// Plain: each line is written as soon as its event happens, as above. This form suits logs. It is
-// the default for files, pipes, terminals that cannot move their cursor (TERM=dumb) and CI systems
-// (CI is set). [WithPlain] selects it everywhere.
+// Plain: each line is written as soon as its event happens, as above. This form is suitable for
+// logs. It is the default for files, pipes, terminals that cannot move their cursor (TERM=dumb) and
+// CI systems (CI is set). [WithPlain] selects it everywhere.
 //
-// Compact ([WithCompact]): the lines of a call are written when the call ends. For a call that
-// succeeds, these are its first and last lines, however often it was retried; for any other call,
-// they include all attempts. The lines of a call are written together, so the lines of concurrent
-// calls do not mix. The lines of a nested call are between those of the outer call: before anything
-// inside the outer call is written, its buffered lines are written. Log lines, values, questions
-// and the lines of a run are written immediately. A call that ends without a record, because the
-// attempt around it timed out or its run ended, is shown as [UNFINISHED].
+// Compact ([WithCompact]): the lines of a call are written when the call ends. If the call
+// succeeds, these are its first and last lines, no matter how often it was retried; otherwise, they
+// include all attempts. The lines of a call are written together, so the lines of concurrent calls
+// do not mix. The lines of a nested call appear between those of the outer call, because the
+// buffered lines of the outer call are written before anything inside that call. Log lines, values,
+// questions and the lines of a run are written immediately. If a call ends without a record,
+// because the attempt around it timed out or its run ended, it is shown as [UNFINISHED].
 //
 // Live: the default for a terminal. It writes the compact form. Below it, the running calls are
 // shown as a tree that is redrawn ten times a second:
@@ -40,28 +40,29 @@
 //	   ├─ 🔧 get_weather (cities/5) ⠹ 0.6s
 //	… and 2 more running, 2 retrying
 //
-// [Printer.PublishDelta] shows the output of a running call, such as a model's answer. The last
-// three lines are shown if there is room for them.
+// [Printer.PublishDelta] shows the output of a running call, such as a model's answer. If there is
+// room, the last three lines of the output are shown.
 //
-// Live lines take at most two thirds of the window's height and are truncated to its width; the
-// lines above them are not truncated. Nothing is drawn while no call runs. The cursor is never
-// hidden and always stays below the last line, so a process that is killed leaves the terminal
-// usable. A program that prints while calls run must use [Printer.Write]. A program that may end
-// while calls run should defer [Printer.Close]; Close is not needed once every call has ended. Only
-// one printer with live lines may use a terminal.
+// Live lines take up at most two thirds of the window's height and are truncated to its width; the
+// lines above them are not truncated. Nothing is drawn while no call is running. The cursor is
+// never hidden and always stays below the last line, so a process that is killed leaves the
+// terminal usable. A program that prints while calls are running must use [Printer.Write]. A
+// program that may end while calls are running should defer [Printer.Close]; Close is not needed
+// once every call has ended. Only one printer with live lines may use a terminal.
 //
 // The environment variable NO_COLOR turns colors off. [WithASCII] replaces emoji with ASCII
 // symbols.
 //
 // # Names
 //
-// A line begins with the actor's name. If a scope calls the same actor more than once, the name of
-// the second call is followed by "#2". The call's tag and the innermost group branch that contains
-// the call follow in parentheses: "get_weather#2 (step, cities/3)".
+// A line begins with the name of the actor. If a scope calls the same actor more than once, the
+// name is followed by "#2" for the second call. The tag of the call, and the innermost branch of a
+// group that contains the call, follow in parentheses: "get_weather#2 (step, cities/3)".
 //
-// The line that shows how an attempt ended also shows the attempt's attributes (core.Annotate). For
-// a model, the attributes provider, server_address, server_port and response_id are left out, and
-// so is model if it equals the actor's name. A [Log] writes all attributes.
+// The line that shows how an attempt ended also shows the attributes of the attempt
+// (core.Annotate). For a model, the attributes provider, server_address, server_port and
+// response_id are left out, and so is model if it equals the actor's name. A [Log] writes all
+// attributes.
 //
 // Text from tools, models and users is truncated and shown on one line. Control characters, escape
 // sequences and invisible formatting are shown as escapes such as \x1b, so they cannot corrupt the
@@ -70,22 +71,22 @@
 // # Groups
 //
 // A group is shown like a call, with the number of its branches. In plain form, a progress line is
-// written whenever another tenth of its branches has ended. A terminal shows a progress bar
+// written each time another tenth of the branches has ended. A terminal shows a progress bar
 // instead, with one cell for each branch or, if there are more than twenty branches, one cell for
 // several. If the group does not succeed, a line shows how its branches ended.
 //
-// If the branches are calls to one actor (actors.Map), they have the same lines as other calls. If
-// they are functions (actors.Parallel), a branch has a line of its own only if it fails, is
-// interrupted, or is recalled as failed, and if no call inside it has a line that shows this.
+// If the branches are calls of a single actor (actors.Map), they have the same lines as other
+// calls. If they are functions (actors.Parallel), a branch has a line of its own only if it fails,
+// is interrupted, or is recalled as failed, and if no call inside it has a line that shows this.
 //
 // # Questions
 //
-// Until its run pauses, a question is written only once, with the command that answers it
-// ([WithCommand]). The calls that wait for the question show its ID. If the run is resumed without
-// an answer, the question is written again, with the command that lists the run's questions. A
-// question that is asked again shows why the previous answer was rejected. If a question is
-// answered before a call around it is suspended, the call's line shows that the question was
-// answered, and that the call continues when the run is opened again.
+// A question is written together with the command that answers it ([WithCommand]), and only once
+// until its run pauses. The calls that wait for the question show its ID. If the run is resumed
+// without an answer, the question is written again, with the command that lists the run's
+// questions. If a question is asked again, it shows why the previous answer was rejected. If a
+// question is answered before a call around it is suspended, the line of that call shows that the
+// question was answered, and that the call continues when the run is opened again.
 //
 // # Logs
 //
@@ -93,7 +94,7 @@
 //
 // # Bounds
 //
-// A printer tracks 65,536 calls at once. The lines of further calls are written immediately. For
-// each call it buffers the first line and the latest 16 KB of other lines. The limits of the
-// summary are documented at [Printer.Summary].
+// A printer tracks 65,536 calls at once. The lines of any further calls are written immediately.
+// For each call, the printer buffers the first line and the latest 16 KB of other lines.
+// [Printer.Summary] documents the limits of the summary.
 package printer

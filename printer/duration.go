@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// duration formats d for people: "<1ms", "12ms", "0.5s", "1m05s", "2h00m09s".
+// duration formats d for people, as in "<1ms", "12ms", "0.5s", "1m05s" or "2h00m09s".
 func duration(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:

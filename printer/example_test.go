@@ -72,7 +72,7 @@ func Example() {
 	// └─ Avg retries per event: 1.0
 }
 
-// For a call that recovers, the first and last lines are written.
+// If a call recovers, only its first and last lines are written.
 func ExampleWithCompact() {
 	p := printer.New(os.Stdout, printer.WithCompact())
 	for _, r := range fetching() {
@@ -98,8 +98,8 @@ func ExampleWithASCII() {
 	//   ~ Recovered after 1 retry
 }
 
-// The writer is a remote shell session, which is not a file. The output omits control
-// sequences.
+// The writer is a remote shell session, which is not a file. Control sequences are left out of the
+// output below.
 func ExampleWithTerminal() {
 	var session strings.Builder
 	p := printer.New(&session, printer.WithASCII(),
@@ -172,7 +172,7 @@ func ExamplePrinter_PublishDelta() {
 	// It is warm. <nil>
 }
 
-// Records go to a logger, here without times and without debug records.
+// Records are written to a logger, here without times and without debug records.
 func ExampleNewLog() {
 	handler := slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
 		Level: slog.LevelWarn,

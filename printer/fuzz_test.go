@@ -14,8 +14,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// recordOfEachShape returns records of each shape that contain external text in every
-// field.
+// recordOfEachShape returns records of every shape, with external text in every field.
 func recordOfEachShape(t testing.TB, name, problem, message string) []record.Record {
 	t.Helper()
 	payload, err := record.Encode(message)
@@ -32,7 +31,7 @@ func recordOfEachShape(t testing.TB, name, problem, message string) []record.Rec
 	var records []record.Record
 	for kind := record.Kind(0); kind <= record.KindBranch+1; kind++ {
 		if kind == record.KindQuestion {
-			continue // whether it has a second line depends on its ID
+			continue // whether a question has a second line depends on its ID
 		}
 		for status := record.Status(0); status <= record.StatusRecorded+1; status++ {
 			r := record.Record{
@@ -94,7 +93,7 @@ func printedEach(records []record.Record, options ...printer.Option) []string {
 	return texts
 }
 
-// checkLines checks that got has as many lines as benign and no control characters.
+// checkLines checks that got has as many lines as benign, and no control characters.
 func checkLines(t *testing.T, benign, got string) {
 	t.Helper()
 	if strings.Count(benign, "\n") != strings.Count(got, "\n") || got != "" && !strings.HasSuffix(got, "\n") {

@@ -37,8 +37,8 @@ func (p *progress) end(status record.Status) {
 // branches returns the number of branches known so far.
 func (p *progress) branches() int { return max(p.total, p.all()+p.running+p.retrying) }
 
-// isDue reports whether to write a progress line. It is due if another tenth of the branches, but
-// not all of them, have ended.
+// isDue reports whether a progress line should be written. It should if another tenth of the
+// branches, but not all of them, have ended since the last one.
 func (p *progress) isDue() bool {
 	n := p.branches()
 	return p.all() < n && p.all() >= p.written.all()+max(1, n/10)
@@ -52,7 +52,7 @@ func (p *progress) start(r *record.Record, label string) {
 	}
 }
 
-// progress writes a progress line: "▦ cities 3 of 8 done, 1 failed".
+// progress writes a progress line, such as "▦ cities 3 of 8 done, 1 failed".
 func (t *text) progress(p *progress) {
 	m := mark{t.group, faint}
 	switch {
@@ -66,7 +66,7 @@ func (t *text) progress(p *progress) {
 	t.end()
 }
 
-// String returns the progress as text: "3 of 8 done, 1 failed, 2 running".
+// String returns the progress as text, such as "3 of 8 done, 1 failed, 2 running".
 func (p *progress) String() string {
 	parts := []string{strconv.Itoa(p.done) + " of " + strconv.Itoa(p.branches()) + " done"}
 	for _, part := range []struct {

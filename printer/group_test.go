@@ -42,13 +42,13 @@ func (g *grouped) begin(n int) {
 	g.record(record.KindGroup, record.StatusStarted, "group:g", "g", func(r *record.Record) { r.Detail = &record.Detail{Branches: n} })
 }
 
-// mapped publishes a record of branch i of the group g; the branch is a tool call.
+// mapped publishes a record of branch i of the group g, where the branch is a tool call.
 func (g *grouped) mapped(status record.Status, i int, changes ...func(*record.Record)) {
 	g.T.Helper()
 	g.record(record.KindTool, status, fmt.Sprintf("group:g/%d", i), "tool", changes...)
 }
 
-// branch publishes a record of branch i of the group g; the branch is a function.
+// branch publishes a record of branch i of the group g, where the branch is a function.
 func (g *grouped) branch(status record.Status, i int, changes ...func(*record.Record)) {
 	g.T.Helper()
 	g.record(record.KindBranch, status, fmt.Sprintf("group:g/%d", i), fmt.Sprint("g ", i), changes...)
@@ -92,7 +92,7 @@ func TestGroupKnowsItsTotalBeforeAllBranchesBegin(t *testing.T) {
 	g.begin(5)
 	g.mapped(record.StatusStarted, 1)
 	g.mapped(record.StatusStarted, 2)
-	for n := range 3 { // two workers share five branches
+	for n := range 3 { // two workers share the five branches
 		g.mapped(record.StatusCompleted, n+1)
 		g.mapped(record.StatusStarted, n+3)
 	}

@@ -9,8 +9,8 @@ import (
 
 const groupPrefix = "group:"
 
-// label adds a call's label: the actor's name, the call's number among the calls with the same
-// name, the tag, and the branch.
+// label adds the label of a call: the actor's name, the number of the call among the calls with the
+// same name, the tag, and the branch.
 func (t *text) label(r *record.Record) {
 	path := r.Address.String()
 	branch := branchOf(path)
@@ -47,8 +47,8 @@ func (t *text) label(r *record.Record) {
 	}
 }
 
-// lastSegment returns the name in the last segment of a path, and the number after it ("#2"). The
-// number is empty for the first call with a name.
+// lastSegment returns the name in the last segment of a path, and the number that follows it, such
+// as "#2". The number is empty for the first call with that name.
 func lastSegment(path string) (name, nth string) {
 	_, last := cutLast(path)
 	if name, n, ok := strings.Cut(last, "#"); ok {

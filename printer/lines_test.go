@@ -31,7 +31,7 @@ func address(t testing.TB, path string) record.Address {
 	return a
 }
 
-// tool returns a record of the tool fetch_data with three attempts.
+// tool returns a record of a call of the tool fetch_data, which may have three attempts.
 func tool(t testing.TB, status record.Status, attempt int) record.Record {
 	t.Helper()
 	return record.Record{
@@ -40,8 +40,8 @@ func tool(t testing.TB, status record.Status, attempt int) record.Record {
 	}
 }
 
-// failing returns the two records of an attempt that fails after half a second and is
-// retried after the delay.
+// failing returns the two records of an attempt that fails after half a second, and after which the
+// call is retried with the given delay.
 func failing(t testing.TB, attempt int, delay time.Duration) []record.Record {
 	t.Helper()
 	r := tool(t, record.StatusFailed, attempt)
@@ -404,7 +404,7 @@ func TestLogsAreIndentedIntoTheirCall(t *testing.T) {
 	}))
 }
 
-// The last sentence of each of Reprise's warnings says what to do.
+// The last sentence of each warning from Reprise says what to do.
 func TestWarningsAreWhole(t *testing.T) {
 	message := strings.Repeat("long ", 80) + "Use actors.Map"
 	log := func(s slog.Level) string {
@@ -565,7 +565,7 @@ func TestNilWriterOnlyCounts(t *testing.T) {
 	assert.Equal(t, 1, p.Summary().Tools.Running)
 }
 
-// faulty fails in its second Write and writes too little in its third.
+// faulty is a writer that fails in its second Write and writes too little in its third.
 type faulty struct {
 	writes int
 	bytes.Buffer
@@ -600,8 +600,8 @@ func retrying(r record.Record) record.Record {
 	return r
 }
 
-// timed sets the times of the records. A record that follows a retrying record comes
-// after its delay.
+// timed sets the times of the records. After a retrying record, the next record comes after the
+// delay.
 func timed(records []record.Record) []record.Record {
 	at := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
 	for i := range records {
@@ -613,7 +613,7 @@ func timed(records []record.Record) []record.Record {
 	return records
 }
 
-// The service does not report the usage of a stream that broke off.
+// If a stream breaks off, the service does not report its usage.
 func TestEstimatedUsageIsMarked(t *testing.T) {
 	torn := call(t, record.KindLLM, record.StatusFailed, "model", "model")
 	torn.WillRetry, torn.Delay, torn.Err = true, sec, errTimeout

@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// liveState holds what a call's live line shows.
+// liveState holds what the live line of a call shows.
 type liveState struct {
 	label   string
 	mark    mark
@@ -47,8 +47,7 @@ func (p *Printer) startRedrawing() {
 	p.redraws.Go(p.redraw)
 }
 
-// redraw draws the live lines periodically until there are none or the printer is
-// closed.
+// redraw draws the live lines periodically until there are none left or the printer is closed.
 func (p *Printer) redraw() {
 	ticker := time.NewTicker(redrawEvery)
 	defer ticker.Stop()

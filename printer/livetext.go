@@ -8,15 +8,14 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// PublishDelta shows the output of a running call below its live line: the last lines of a
-// model's answer, thoughts or tool calls, or the progress of a tool. The lines
-// disappear when the attempt ends. Without live lines PublishDelta does nothing. Use it with
-// [live.Watch]:
+// PublishDelta shows the output of a running call below the call's live line: the last lines of a
+// model's answer, thoughts or tool calls, or the progress of a tool. The output disappears when the
+// attempt ends. Without live lines, PublishDelta does nothing. Use it with [live.Watch]:
 //
 //	ctx = live.Watch(ctx, p.PublishDelta)
 //
-// Deltas are not redacted, even if the run redacts its records. Pass
-// live.Redact(redact, p.PublishDelta) to redact them.
+// Deltas are not redacted, even if the run redacts its records. Pass live.Redact(redact,
+// p.PublishDelta) instead to redact them.
 func (p *Printer) PublishDelta(d live.Delta) {
 	if !p.live {
 		return
@@ -80,7 +79,7 @@ func (l liveTexts) add(d *live.Delta) {
 	}
 }
 
-// end removes the output of an attempt if r ends the attempt.
+// end removes the output of an attempt if r is the record that ends the attempt.
 func (l liveTexts) end(r *record.Record) {
 	if len(l) == 0 || !r.Kind.IsCall() || r.Status == record.StatusStarted || r.Status == record.StatusRetrying {
 		return
@@ -111,7 +110,7 @@ func wrap(s string, columns int) []string {
 	var rows []string
 	for s != "" {
 		row := widths.Truncate(s, columns, "")
-		if row == "" { // no room for a single character
+		if row == "" { // not even a single character fits
 			return rows
 		}
 		if len(row) < len(s) && s[len(row)] != ' ' {

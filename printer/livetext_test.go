@@ -20,7 +20,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// delta returns a piece of the output of fetch_data.
+// delta returns a delta with a part of the output of fetch_data.
 func delta(t testing.TB, attempt int, part live.Part, text string) live.Delta {
 	t.Helper()
 	return live.Delta{RunID: "r1", Address: address(t, "fetch_data"), Attempt: attempt, Part: part, Text: text}
@@ -136,7 +136,7 @@ func TestAnswerOfAModelIsShownWhileItArrives(t *testing.T) {
 		llm := actors.NewLLM("model", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
 			for _, word := range strings.SplitAfter("The token is tok_123. "+strings.Repeat("All is well in Oslo. ", 10), " ") {
 				live.Emit(ctx, live.Delta{Part: live.PartText, Text: word})
-				time.Sleep(sec / 20) //nolint:forbidigo // the clock of a synctest bubble
+				time.Sleep(sec / 20) //nolint:forbidigo // on the clock of a synctest bubble
 			}
 			return actors.Response{}, nil
 		})

@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/core/live"
 )
 
-// A liveLine is one row of a terminal, made of pieces that each have one color.
+// A liveLine is one row of a terminal. It consists of pieces, each with a single color.
 type liveLine []piece
 
 type piece struct {
@@ -18,8 +18,8 @@ type piece struct {
 	text  string
 }
 
-// widths measures text in terminal columns. Terminals disagree about ambiguous
-// characters; the terminal itself truncates a line that turns out to be too long.
+// widths measures text in terminal columns. Terminals disagree about ambiguous characters. If a
+// line turns out to be too long, the terminal itself truncates it.
 var widths = runewidth.Condition{}
 
 // displayWidth returns the number of columns that s takes.
@@ -114,8 +114,8 @@ func (t *liveTree) text(n *node, guides string) {
 	}
 }
 
-// children appends to nodes the calls inside n that have a line, until there are limit nodes. A
-// branch is replaced by the running calls inside it.
+// children appends to nodes the calls inside n that have a line of their own, until nodes has limit
+// elements. If calls are running inside a branch, they take the place of the branch.
 func (t *liveTree) children(nodes []*node, n *node, limit int) []*node {
 	for child := n.first; child != nil && len(nodes) < limit; child = child.next {
 		if child.isBranch() && child.first != nil {
@@ -198,8 +198,8 @@ func (t *liveTree) state(l *liveState, waits bool, room int) []piece {
 	return []piece{{warning, t.retry + " Retrying (attempt " + l.ordinal + ") at once..."}}
 }
 
-// tenths formats the elapsed or remaining time in a live line: in tenths of a second up
-// to a minute, then in seconds.
+// tenths formats the elapsed or remaining time in a live line: in tenths of a second up to a
+// minute, and in seconds beyond that.
 func tenths(d time.Duration) string {
 	if d = max(0, d); d < time.Minute {
 		return fmt.Sprintf("%.1fs", d.Truncate(redrawEvery).Seconds())
@@ -230,8 +230,8 @@ func (t *liveTree) progress(p *progress, room int) []piece {
 	return append(pieces, piece{"", state})
 }
 
-// missing returns the text that replaces the calls left out. all is the number of lines that
-// all calls would have.
+// missing returns the text that replaces the calls that are left out. all is the number of lines
+// that would be needed for all calls.
 func (t *liveTree) missing(all int) string {
 	waiting := t.tree.waiting - t.waiting
 	running := all - len(t.lines) - waiting
@@ -258,7 +258,7 @@ func (l liveLine) cut(columns int, ellipsis string) liveLine {
 	return l
 }
 
-// width returns the number of columns that the line takes.
+// width returns how many columns the line takes up.
 func (l liveLine) width() int {
 	n := 0
 	for _, p := range l {

@@ -11,20 +11,20 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Log is a publisher that writes records to a [slog.Logger]. It is safe for
-// concurrent use if the logger's handler is, as the handlers in package slog are.
+// A Log is a publisher that writes records to a [slog.Logger]. It is safe for concurrent use if the
+// logger's handler is, which is the case for the handlers in package slog.
 //
-// The run's own log lines keep their message and severity. Other records have messages
-// such as "tool call started". Their level depends on the record: a failed outcome has
-// level Error; a failure that will be retried and an interruption have level Warn;
-// completed calls, records of the run itself and questions have level Info; all other
-// records have level Debug. The attributes have the same names as in a record's JSON form:
-// run_id, address, execution_status, original_error and so on. Durations are in seconds. The
-// metadata are in the group "metadata". Inputs and outputs are left out.
+// The run's own log lines keep their message and severity. Other records have messages such as
+// "tool call started". Their level depends on the record: a failed outcome has level Error; a
+// failure that will be retried and an interruption have level Warn; completed calls, records of the
+// run itself and questions have level Info; all other records have level Debug. The attributes have
+// the same names as in the JSON form of a record: run_id, address, execution_status, original_error
+// and so on. Durations are in seconds. The metadata are in the group "metadata". Inputs and outputs
+// are left out.
 type Log struct{ handler slog.Handler }
 
-// NewLog returns a Log that writes to logger. If logger is nil, it uses [slog.Default].
-// The logger must not log into the run whose records it receives.
+// NewLog returns a Log that writes to logger. If logger is nil, the Log writes to [slog.Default].
+// The logger must not write to the log of the run whose records it receives.
 func NewLog(logger *slog.Logger) *Log {
 	if logger == nil {
 		logger = slog.Default()
@@ -32,7 +32,7 @@ func NewLog(logger *slog.Logger) *Log {
 	return &Log{logger.Handler()}
 }
 
-// Publish writes r with its own time. Errors from the handler are ignored.
+// Publish writes r with the time of r. Errors from the handler are ignored.
 func (l *Log) Publish(r record.Record) {
 	ctx, level := context.Background(), levelOf(&r)
 	if !l.handler.Enabled(ctx, level) {
@@ -108,7 +108,7 @@ func attributes(r *record.Record) []slog.Attr {
 	return append(attrs, details(r)...)
 }
 
-// details returns the attributes that most records do not have.
+// details returns the attributes that only a few records have.
 func details(r *record.Record) (attrs []slog.Attr) {
 	d := r.Detail
 	if d == nil {

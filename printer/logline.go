@@ -45,8 +45,8 @@ func severityStyle(s slog.Level) style {
 	return faint
 }
 
-// shortValue formats v briefly. Since v comes from the user, its methods may panic, and
-// it may contain itself.
+// shortValue formats v briefly. Since v comes from the user, its methods may panic, and v may
+// contain itself.
 func shortValue(v any) (s string) {
 	defer func() {
 		if recover() != nil {

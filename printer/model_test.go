@@ -15,8 +15,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A script generates runs: the records of nested calls, in sequence and in groups, some of which
-// succeed, fail, are retried, interrupted or abandoned. Each call has a unique name.
+// A script generates runs. A run consists of the records of nested calls, in sequence and in
+// groups. Some of the calls succeed, and others fail or are retried, interrupted or abandoned. Each
+// call has a unique name.
 type script struct {
 	t      testing.TB
 	random *rand.Rand
@@ -24,7 +25,7 @@ type script struct {
 	calls  map[string]*scripted // by name
 }
 
-// scripted describes the outcome of a generated call.
+// scripted describes how a generated call ends.
 type scripted struct {
 	path, around string // around is the name of the calling actor, or empty
 	started      bool
@@ -63,7 +64,7 @@ func (s *script) calling(around, scope string, deeper int) []record.Record {
 	return records
 }
 
-// group generates a group of calls, or of functions that make calls.
+// group generates a group whose branches are calls, or functions that make calls.
 func (s *script) group(around, scope string, deeper int) []record.Record {
 	name := fmt.Sprintf("g%d", s.names)
 	path := scope + "group:" + name
@@ -111,7 +112,7 @@ func (s *script) call(around, scope string, deeper int) []record.Record {
 	return s.callAt(around, fmt.Sprintf("%scall%d", scope, s.names+1), deeper)
 }
 
-// callAt generates a call at a path.
+// callAt generates a call at the given path.
 func (s *script) callAt(around, path string, deeper int) []record.Record {
 	s.names++
 	name := fmt.Sprintf("call%d", s.names)

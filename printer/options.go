@@ -20,22 +20,22 @@ const (
 	formCompact
 )
 
-// WithPlain writes lines as soon as events happen, even on a terminal. This is the
-// default for everything that is not a terminal.
+// WithPlain makes the printer write lines as soon as events happen, even on a terminal. For
+// anything that is not a terminal, this is the default.
 func WithPlain() Option { return func(c *config) { c.form = formPlain } }
 
-// WithCompact writes the lines of a call when it ends: the first and last lines if the
-// call succeeds, otherwise all attempts. Before anything inside a call is
-// written, the call's buffered lines are written. Log lines, questions and the
-// beginning and end of a run are written immediately.
+// WithCompact makes the printer write the lines of a call when the call ends: the first and last
+// lines if the call succeeds, and otherwise all attempts. Before anything inside a call is written,
+// the call's buffered lines are written. Log lines, questions, and the beginning and end of a run
+// are written immediately.
 func WithCompact() Option { return func(c *config) { c.form = formCompact } }
 
 // WithPreviews adds lines with the input and the output of a call, if its records contain
 // them. Off by default.
 func WithPreviews() Option { return func(c *config) { c.previews = true } }
 
-// WithASCII uses ASCII symbols such as "*", "x" and "~", for consoles without emoji.
-// Names and messages are not changed.
+// WithASCII makes the printer use ASCII symbols such as "*", "x" and "~", for consoles without
+// emoji. Names and messages are not changed.
 func WithASCII() Option { return func(c *config) { c.symbols = &ascii } }
 
 // WithCommand sets the command shown in hints, for example below a question, a recalled failure, or

@@ -20,7 +20,7 @@ type Printer struct {
 	done     chan struct{}  // closed by Close
 	redraws  sync.WaitGroup // waits for the goroutine that draws live lines
 
-	mu        sync.Mutex // guards the fields below and writing
+	mu        sync.Mutex // guards the fields below, and is held while writing
 	w         io.Writer
 	err       error
 	counts    counts
@@ -61,9 +61,8 @@ func New(w io.Writer, options ...Option) *Printer {
 	return p
 }
 
-// Publish shows r and counts it for the [Summary]. It blocks until the writer returns.
-// Err reports errors from the writer. After Close, lines are written in plain
-// form.
+// Publish shows r and counts it for the [Summary]. It blocks until the writer returns. Errors from
+// the writer are reported by Err. After Close, lines are written in plain form.
 func (p *Printer) Publish(r record.Record) {
 	text := p.render(&r)
 	p.mu.Lock()
@@ -118,10 +117,10 @@ func (p *Printer) Err() error {
 	return p.err
 }
 
-// Close removes the live lines, writes the buffered lines of calls that have not ended
-// and an unfinished line passed to Write, and waits for the goroutine that draws. It
-// returns Err. A program that may end while calls run must call Close. Closing twice is
-// allowed. Close does not close the writer.
+// Close removes the live lines, writes the buffered lines of calls that have not ended and any
+// unfinished line that was passed to Write, and waits for the goroutine that draws. It returns the
+// result of Err. A program that may end while calls are running must call Close. Close may be
+// called twice. It does not close the writer.
 func (p *Printer) Close() error {
 	p.close()
 	p.redraws.Wait()

@@ -103,7 +103,7 @@ func sceneCommand(t *testing.T, scene string, environment ...string) *exec.Cmd {
 // timeout is how long a test waits for an expected event.
 const timeout = 60 * time.Second
 
-// A session is a process on a pseudo-terminal, with an emulator of the screen.
+// A session is a process on a pseudo-terminal whose screen is emulated.
 type session struct {
 	vt10x.Terminal
 	t       *testing.T
@@ -186,7 +186,7 @@ type countdown struct{ left []string }
 
 var leftShown = regexp.MustCompile(`↻ Retrying \(attempt 2/3\) in (\d\.\d)s\.\.\. - Connection timeout`)
 
-// see reports whether three different times were shown.
+// see reports whether three different times have been shown.
 func (c *countdown) see(shown string) bool {
 	for _, found := range leftShown.FindAllStringSubmatch(shown, 1) {
 		if n := len(c.left); n == 0 || c.left[n-1] != found[1] {
@@ -299,7 +299,7 @@ func TestTerminalsThatCannotDrawGetPlainLines(t *testing.T) {
 			cmd := sceneCommand(t, "fails", variable)
 			tty, err := pty.Start(cmd)
 			require.NoError(t, err)
-			out, _ := io.ReadAll(tty) // ends with an error when the other side is closed
+			out, _ := io.ReadAll(tty) // ends with an error, since the other side is closed
 			require.NoError(t, cmd.Wait())
 			assert.Contains(t, withoutSequences(string(out)), "\r\n  🔧 fetch_data [STARTED] (retry 2/3)\r\n")
 			assert.NotContains(t, string(out), "\x1b[?")

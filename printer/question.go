@@ -61,8 +61,8 @@ func (t *text) hint(runID string, q core.Question) {
 	t.end()
 }
 
-// listHint writes the command that lists a run's questions. It is used where the
-// answer's schema is not known.
+// listHint writes the command that lists the questions of a run. It is used if the schema of the
+// answer is not known.
 func (t *text) listHint(runID string) {
 	run := shellWord(runID)
 	if run == "" || t.command == "" {
@@ -73,8 +73,8 @@ func (t *text) listHint(runID string) {
 	t.end()
 }
 
-// awaitedQuestion returns the ID of the question that a call waits for, or "" if the call waits
-// for no question.
+// awaitedQuestion returns the ID of the question that a call waits for, or "" if it does not wait
+// for any.
 func awaitedQuestion(r *record.Record) string {
 	if e := r.Interrupt(); e != nil && r.Status == record.StatusAwaiting && r.Kind.IsCall() {
 		return e.Question
@@ -86,9 +86,9 @@ func awaitedQuestion(r *record.Record) string {
 // may be written again.
 const maxAsked = 1 << 12
 
-// questions records the questions written since their run began or was resumed, by run and ID, and
-// whether each was answered. With it, a question is written only once during that time, and not
-// after it was answered.
+// questions records, by run and ID, which questions have been written since their run began or was
+// resumed, and whether each of them has been answered. It ensures that in this time a question is
+// written only once, and not after it was answered.
 type questions struct {
 	answered map[string]map[string]bool
 	n        int

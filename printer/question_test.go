@@ -81,8 +81,8 @@ func TestQuestionTextIsShownOncePerPause(t *testing.T) {
 	}
 }
 
-// The answer comes while another call is still running, so the agent around the call that asked is
-// suspended only after the answer.
+// The answer arrives while another call is still running, so the agent around the call that asked
+// is suspended only after the answer.
 func TestAnsweredQuestionDoesNotSayHowToAnswer(t *testing.T) {
 	for name, options := range map[string][]printer.Option{"plain": nil, "compact": {printer.WithCompact()}} {
 		t.Run(name, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestAnsweredQuestionDoesNotSayHowToAnswer(t *testing.T) {
 				clerk := decorators.Agent("clerk", "", func(ctx context.Context, _ struct{}) (bool, error) {
 					done, err := refund.Call(ctx, struct{}{})
 					require.NoError(t, state.Answer(ctx, store, "r1", "clerk/refund?1", "ann", true))
-					synctest.Wait() // the run has recorded the answer
+					synctest.Wait() // wait until the run has recorded the answer
 					return done, err
 				})
 				_, err = clerk.Call(st.Context(t.Context()), struct{}{})
@@ -232,7 +232,7 @@ func TestSleepDoesNotSayHowToAnswer(t *testing.T) {
 	assert.NotContains(t, out.String(), "answer")
 }
 
-// TestSleepAndSignalAreNotQuestions prints waits that nobody can answer.
+// TestSleepAndSignalAreNotQuestions prints waits that nobody can end with an answer.
 func TestSleepAndSignalAreNotQuestions(t *testing.T) {
 	var out strings.Builder
 	st, err := state.Open(t.Context(), memstore.New(), "r1", state.WithPublisher(printer.New(&out)), state.WithParking(time.Second))

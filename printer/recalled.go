@@ -2,17 +2,17 @@ package printer
 
 import "github.com/reprise-go/reprise/record"
 
-// recalledCalls counts, for an outer call, the inner calls whose results were recalled from history
-// and that are not shown yet. They share one line, because a resumed agent may recall hundreds of
-// calls. The line is written before the next line inside the outer call.
+// recalledCalls counts the calls inside an outer call whose results were recalled from history and
+// that have not been shown yet. These calls share one line, because a resumed agent may recall
+// hundreds of calls. The line is written before the next line inside the outer call.
 type recalledCalls struct {
 	n, failed int
 	first     []byte // lines of the first call
 	depth     int    // depth of these lines
 }
 
-// recall handles a recalled call's record. It reports whether the call will be
-// shown later, as part of a shared line.
+// recall handles the record of a recalled call. It reports whether the call will be shown later, as
+// part of a shared line.
 func (s *scheduler) recall(n *node, r *record.Record, lines []byte) bool {
 	caller := n.parent
 	for caller.call != nil && (caller.isBranch() || caller.group() != nil) {
@@ -36,7 +36,7 @@ func (s *scheduler) recall(n *node, r *record.Record, lines []byte) bool {
 const recalledFailure = "failure"
 
 // isRecalledFailure reports whether r is the record of a root call that has returned its recorded
-// failure.
+// failure again.
 func isRecalledFailure(r *record.Record) bool {
 	return r.Kind.IsCall() && r.Status == record.StatusRecovered && r.Err != nil && !r.Address.IsZero() && r.Address.Scope() == ""
 }

@@ -46,7 +46,7 @@ func (p *Printer) render(r *record.Record) rendered {
 	return out
 }
 
-// withPreviews adds the lines of r and, if requested, previews of its input and output.
+// withPreviews adds the lines of r and, if previews is set, previews of its input and output.
 func (t *text) withPreviews(r *record.Record, previews bool) {
 	t.record(r)
 	if previews && r.Detail != nil && len(t.buf) > 0 {

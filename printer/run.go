@@ -54,8 +54,7 @@ func (t *text) run(r *record.Record) {
 	t.finish(r)
 }
 
-// divergenceHint writes what can be done if a run stopped because its program has
-// changed.
+// divergenceHint writes what can be done about a run that stopped because its program has changed.
 func (t *text) divergenceHint(r *record.Record) {
 	var d *core.DivergenceError
 	if e := r.Interrupt(); e == nil || !errors.As(e.Cause, &d) {
@@ -78,7 +77,7 @@ func (t *text) divergenceHint(r *record.Record) {
 	t.end()
 }
 
-// runLabel adds the name of a run: "nightly (run 42)", or "run 42" if it has no name.
+// runLabel adds the name of a run, as in "nightly (run 42)", or "run 42" if the run has no name.
 func (t *text) runLabel(r *record.Record) {
 	before := len(t.buf)
 	t.clean(r.Name, maxName)

@@ -53,7 +53,7 @@ func appendClean(dst []byte, s string, limit int, ellipsis string) []byte {
 	return dst
 }
 
-// appendEscaped appends the character c, encoded as raw, or an escape for it.
+// appendEscaped appends the character c, whose encoded form is raw, or an escape for it.
 func appendEscaped(dst []byte, c rune, raw string) []byte {
 	switch {
 	case c == utf8.RuneError && len(raw) == 1:

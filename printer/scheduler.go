@@ -6,11 +6,11 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A scheduler tracks the running calls and decides when lines are written. In plain form,
-// they are written immediately.
+// A scheduler tracks the running calls and decides when lines are written. In plain form, all lines
+// are written immediately.
 //
-// In compact form, a call's lines are buffered until it ends. If the call succeeds, its
-// first and last lines are written, otherwise all of them. Before anything inside a
+// In compact form, the lines of a call are buffered until the call ends. If the call succeeds, only
+// its first and last lines are written; otherwise, all of its lines are. Before anything inside a
 // call is written, the call's buffered lines are written.
 type scheduler struct {
 	tree    tree
@@ -20,10 +20,10 @@ type scheduler struct {
 	asked   questions
 }
 
-// rendered is a record's text. Lines have no indentation.
+// rendered is the text of a record. Its lines are not indented.
 type rendered struct {
 	lines []byte
-	label string // the label of a group, or, in compact form, of a running call
+	label string // label of a group or, in compact form, of a running call
 	cause string // the attempt's error
 
 	question string // ID of the question that the call waits for, or recalledFailure
@@ -43,7 +43,7 @@ func (s *scheduler) add(r *record.Record, text *rendered) {
 	case r.Kind.IsCall():
 		s.call(r, text)
 	case r.Kind == record.KindRun:
-		// No call runs when a run ends, or when it begins again after a crash.
+		// When a run ends, or begins again after a crash, none of its calls is running.
 		if top := s.tree.runs[r.RunID]; top != nil {
 			s.endChildren(top)
 		}
@@ -53,8 +53,8 @@ func (s *scheduler) add(r *record.Record, text *rendered) {
 	}
 }
 
-// event writes the lines of a record that is not about a call, at the depth of the call
-// to which the record belongs.
+// event writes the lines of a record that is not about a call. Their depth is that of the lines
+// inside the call to which the record belongs.
 func (s *scheduler) event(r *record.Record, lines []byte) {
 	if r.Address.IsZero() {
 		s.out.addIndented(0, lines)
@@ -107,8 +107,8 @@ func (s *scheduler) update(n *node, r *record.Record, text *rendered) {
 	}
 	s.tree.wait(n, r.Status == record.StatusRetrying)
 	n.call.buffer.add(text.lines)
-	// A failure is written together with the wait that the next record reports, so that
-	// lines of other runs do not come between them.
+	// A failure is written together with the wait that the next record reports, so that no lines of
+	// other runs appear between them.
 	if !s.compact && r.Status != record.StatusFailed {
 		s.open(n)
 	}
@@ -156,8 +156,8 @@ func (s *scheduler) leave(n *node, r *record.Record, cause string) {
 	}
 }
 
-// explains reports whether the lines of a call inside a branch already show everything
-// that the record that ends the branch reports.
+// explains reports whether the lines of a call inside a branch already show everything that the
+// record at the end of the branch reports.
 func (t failure) explains(r *record.Record, cause string) bool {
 	return t.status == r.Status && strings.Contains(cause, t.cause)
 }
@@ -168,8 +168,8 @@ func (s *scheduler) progress(n *node) {
 	s.out.addIndented(n.depth, []byte(s.out.capture(func(t *text) { t.progress(g) })))
 }
 
-// open writes the buffered lines of n and of its ancestors. It is called before something inside n is
-// written.
+// open writes the buffered lines of n and of the calls that contain n. It is called before anything
+// inside n is written.
 func (s *scheduler) open(n *node) {
 	if n == nil {
 		return

@@ -69,7 +69,7 @@ func FuzzScheduler(f *testing.F) {
 	})
 }
 
-// checkTree compares the counters of a tree with its nodes.
+// checkTree checks the counters of a tree against the nodes of the tree.
 func checkTree(t testing.TB, tree *tree) {
 	t.Helper()
 	var nodes, calls, waiting, hidden int

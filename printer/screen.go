@@ -34,8 +34,8 @@ const (
 	defaultRows    = 24
 )
 
-// measure returns the part of the terminal that live lines may use. It leaves a third of the rows
-// free, and one column, so that no line touches the edge.
+// measure returns the size of the part of the terminal that live lines may use. It leaves a third
+// of the rows free, and also one column, so that no line touches the edge.
 func (s *screen) measure() (columns, rows int) {
 	columns, rows = s.size()
 	if columns <= 0 {
@@ -52,7 +52,7 @@ func (s *screen) measure() (columns, rows int) {
 	return columns - 1, min(rows-1, max(3, rows*2/3))
 }
 
-// rewrap updates the widths of the drawn lines after the terminal was narrowed and
+// rewrap updates the widths of the drawn lines after the terminal has become narrower and has
 // reflowed them.
 func (s *screen) rewrap(columns int) {
 	if !s.reflows || columns >= s.columns {

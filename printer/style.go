@@ -1,7 +1,7 @@
 package printer
 
-// A style is the escape sequence that sets a color, or empty. The sixteen basic colors
-// are used, so the terminal's theme applies.
+// A style is the escape sequence that sets a color, or empty. Only the sixteen basic colors are
+// used, so that the terminal's theme applies.
 type style string
 
 const (

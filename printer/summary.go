@@ -15,7 +15,7 @@ type Summary struct {
 	record.Counts
 
 	Interrupts map[record.InterruptReason]int // interrupted calls by reason; nil if there are none
-	Slowest    []SlowCall                     // at most five, slowest first
+	Slowest    []SlowCall                     // at most five calls, slowest first
 }
 
 // A SlowCall describes a slow call to a tool or an LLM, or a slow step. Agents are
@@ -123,8 +123,8 @@ func (s *Summary) reasons() string {
 	return strings.Join(parts, ", ")
 }
 
-// slowest returns a line for each slow call. The line contains the call's address, the actor if
-// the address does not show it, and the run if there are several.
+// slowest returns a line for each slow call. The line contains the address of the call. It also
+// contains the actor if the address does not show it, and the run if there are several.
 func (s *Summary) slowest(t *text) []string {
 	several := slices.ContainsFunc(s.Slowest, func(c SlowCall) bool { return c.RunID != s.Slowest[0].RunID })
 	lines := make([]string, len(s.Slowest))

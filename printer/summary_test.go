@@ -51,7 +51,7 @@ func fiveRetried(t testing.TB) []record.Record {
 	return numbered(t, records, "fetch_data", exhausting(t))
 }
 
-// ofTools returns a summary of tool calls.
+// ofTools returns a summary in which all calls are tool calls.
 func ofTools(tools record.Stock, c record.Counts, slowest ...printer.SlowCall) printer.Summary {
 	c.Tools = tools
 	return printer.Summary{Counts: c, Slowest: slowest}

@@ -13,7 +13,7 @@ type symbols struct {
 	separator, ellipsis                 string
 	chart, branch, last                 string // for the summary and live lines
 	guide, blank                        string // below a branch; below the last branch
-	bar, rest                           string // cells of a progress bar: ended, not ended
+	bar, rest                           string // cells of a progress bar: ended, and not ended
 	spinner                             []string
 }
 

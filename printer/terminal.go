@@ -35,8 +35,8 @@ func terminalOf(w io.Writer) *terminal {
 	}
 }
 
-// control calls do with the descriptor of f, unless f is closed. It avoids
-// [os.File.Fd], which sets pipes to blocking mode.
+// control calls do with the descriptor of f, unless f is closed. It does not use [os.File.Fd],
+// which sets pipes to blocking mode.
 func control(f *os.File, do func(fd uintptr)) {
 	if conn, err := f.SyscallConn(); err == nil {
 		_ = conn.Control(do)
@@ -63,7 +63,7 @@ func reflows() bool {
 	return os.Getenv("XTERM_VERSION") == "" && name != "linux" && !strings.HasPrefix(name, "screen")
 }
 
-// wantsColors reports whether to use colors. It follows no-color.org.
+// wantsColors reports whether to use colors. It follows the rules of no-color.org.
 func wantsColors(t *terminal) bool {
 	return t != nil && os.Getenv("NO_COLOR") == "" && !isDumb(os.Getenv("TERM"))
 }

@@ -72,7 +72,7 @@ func (e *emulator) atRest(t *testing.T) {
 	assert.Equal(t, strings.Count(e.shown(), "\n")+1, e.Cursor().Y, "the cursor is below everything")
 }
 
-// now sets the times of records to the current time.
+// now sets the times of the records to the current time, and returns them.
 func now(records ...record.Record) []record.Record {
 	for i := range records {
 		records[i].Time = time.Now().UTC()
@@ -86,9 +86,9 @@ func publish(p *printer.Printer, records ...record.Record) {
 	}
 }
 
-// pass advances the clock of the bubble.
+// pass advances the clock of the synctest bubble.
 func pass(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // the clock of a synctest bubble
+	time.Sleep(d) //nolint:forbidigo // on the clock of a synctest bubble
 	synctest.Wait()
 }
 

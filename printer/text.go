@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Limits of texts, in characters.
+// Limits on the length of texts, in characters.
 const (
 	maxName    = 80
 	maxMessage = 200  // an error, a message, a preview
@@ -43,7 +43,7 @@ type text struct {
 	asked questionState
 }
 
-// A questionState tells whether the question for which a call waits was written or answered.
+// A questionState says whether the question that a call waits for has been written or answered.
 type questionState uint8
 
 const (
@@ -80,7 +80,7 @@ func (t *text) name(before, name, after string) {
 // message adds before and s. It adds nothing if s is empty after cleaning.
 func (t *text) message(before, s string) { t.upTo(maxMessage, before, s) }
 
-// upTo is like message, but with another limit.
+// upTo is like message, but with a limit other than maxMessage.
 func (t *text) upTo(limit int, before, s string) {
 	begin := len(t.buf)
 	t.add(before)
@@ -174,8 +174,8 @@ func (t *text) usage(r *record.Record) {
 	}
 }
 
-// attributes adds the metadata of the attempt that r ends, sorted by key. For a model, attributes are
-// left out if they are the same on most lines, or useful only for looking something up.
+// attributes adds the metadata of the attempt that r ends, sorted by key. For a model, it leaves
+// out those that are the same on most lines, or that are useful only for looking something up.
 func (t *text) attributes(r *record.Record) {
 	if r.Detail == nil {
 		return
@@ -205,7 +205,7 @@ func (t *text) attributes(r *record.Record) {
 	}
 }
 
-// pairs adds the entries of a map, sorted by key, each preceded by before.
+// pairs adds the entries of m, sorted by key. Each entry is preceded by before.
 func (t *text) pairs(m map[string]any, before string) {
 	for i, key := range slices.Sorted(maps.Keys(m)) {
 		if i > 0 {

@@ -6,8 +6,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// maxNodes is the maximum number of calls that a printer tracks. The lines of further
-// calls are written immediately.
+// maxNodes is the maximum number of calls that a printer tracks. The lines of any further calls are
+// written immediately.
 const maxNodes = 1 << 16
 
 // tree holds the running calls, nested and in the order in which they began. The
@@ -19,7 +19,7 @@ type tree struct {
 
 	nodes   int // number of nodes in the tree
 	calls   int // nodes that are calls
-	waiting int // calls that wait for their next attempt
+	waiting int // calls that are waiting for their next attempt
 	hidden  int // branches without a live line of their own
 }
 
@@ -45,7 +45,7 @@ type callNode struct {
 	kind   record.Kind
 	buffer buffer
 	live   liveState
-	waits  bool      // the call waits for its next attempt
+	waits  bool      // the call is waiting for its next attempt
 	group  *progress // nil unless the call is a group
 
 	// lastFailure describes the latest call inside this branch that did not succeed. It is set
@@ -73,8 +73,8 @@ func (t *tree) find(run string, a record.Address) *node {
 	return top.run.calls[string(a.AppendTo(buf[:0]))]
 }
 
-// maxScope is the maximum length of a scope's path. Calls that are nested more deeply
-// are treated as if they were directly in the run.
+// maxScope is the maximum length of the path of a scope. Calls with a longer path are treated as if
+// they were made directly in the run.
 const maxScope = 4 << 10
 
 // nearest returns the innermost tracked call that contains the address. If there is none, it
@@ -101,8 +101,8 @@ func (t *tree) nearest(run string, a record.Address) (parent *node, depth int) {
 	return top, depth
 }
 
-// innerDepth returns the depth of the lines inside n. Running branches have no lines, so
-// the calls inside a branch have the depth of the branch.
+// innerDepth returns the depth of the lines inside n. While a branch is running, it has no lines,
+// so the calls in it have the depth of the branch.
 func (n *node) innerDepth() int {
 	switch {
 	case n.call == nil:
@@ -113,7 +113,7 @@ func (n *node) innerDepth() int {
 	return n.depth + 1
 }
 
-// enter starts tracking a call. It returns nil if there is no room.
+// enter starts tracking a call. It returns nil if there is no room for the call.
 func (t *tree) enter(r *record.Record) *node {
 	parent, depth := t.nearest(r.RunID, r.Address)
 	if parent == nil {

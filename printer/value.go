@@ -6,7 +6,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// value writes a value or a record of an unknown kind.
+// value writes the record of a value, or a record of an unknown kind.
 func (t *text) value(r *record.Record) {
 	t.begin(mark{t.note, faint})
 	kind := strings.ReplaceAll(r.Kind.String(), "_", " ")

@@ -23,12 +23,12 @@ import (
 //	assistant/?2                         its second question, only in claims
 //	assistant/?sleep1                    its first sleep, only in claims
 //
-// Names and tags are escaped, so two calls of a run never share an address.
-// Addresses are comparable. The zero Address is the run itself.
+// Names and tags are escaped, so no two calls of a run have the same address. Addresses are
+// comparable. The zero Address is that of the run itself.
 type Address callsite.Call
 
-// ParseAddress parses an address in the form of [Address.String]. The error names the invalid
-// segment.
+// ParseAddress parses an address in the form that [Address.String] returns. If a segment is
+// invalid, the error names it.
 func ParseAddress(s string) (Address, error) {
 	if s == "" {
 		return Address{}, nil
@@ -53,8 +53,8 @@ func ParseAddress(s string) (Address, error) {
 	return Address(callsite.Of(strings.Clone(scope), strings.Clone(name)).Call(nth)), nil
 }
 
-// checkSegment accepts name, name#n, name@n, name#n@m, name@pre, name@undo,
-// step:name, group:name, ?n, ?sleepn.
+// checkSegment accepts the forms name, name#n, name@n, name#n@m, name@pre, name@undo, step:name,
+// group:name, ?n and ?sleepn.
 func checkSegment(part string) error {
 	number, asked := strings.CutPrefix(part, segment.SleepMark)
 	if !asked {
@@ -142,7 +142,7 @@ func (a Address) Tag() string {
 }
 
 // Path returns the scope of the calls that the given attempt makes. Attempts are counted from 0:
-// the path is "assistant" for the first attempt and "assistant@2" for the second.
+// the scope is "assistant" for the first attempt and "assistant@2" for the second.
 func (a Address) Path(attempt int) string {
 	if attempt == 0 {
 		return a.String()
@@ -160,14 +160,14 @@ func (a Address) Path(attempt int) string {
 // MarshalText returns the path.
 func (a Address) MarshalText() ([]byte, error) { return a.AppendTo(nil), nil }
 
-// UnmarshalText parses what MarshalText returned.
+// UnmarshalText parses text that MarshalText returned.
 func (a *Address) UnmarshalText(text []byte) (err error) {
 	*a, err = ParseAddress(string(text))
 	return err
 }
 
 const (
-	preconditions = "pre" // in place of an attempt number
+	preconditions = "pre" // used in place of an attempt number
 	compensations = "undo"
 )
 
@@ -181,8 +181,8 @@ func (a Address) IsInside(around Address) bool {
 	return ok && (strings.HasPrefix(rest, "/") || strings.HasPrefix(rest, "@"))
 }
 
-// WithoutAttempts returns the path without the attempt numbers of the enclosing calls. The result
-// is the same in every attempt of a retried parent.
+// WithoutAttempts returns the path without the attempt numbers of the calls that contain this call.
+// The result is the same in every attempt of a parent that is retried.
 func (a Address) WithoutAttempts() string {
 	path := a.String()
 	var b strings.Builder

@@ -11,7 +11,7 @@ const (
 	ClassTimeout                 // transient: an attempt or an operation in it timed out, or HTTP 408
 	ClassConnection              // transient: a connection was refused, reset, aborted or broken
 	ClassEOF                     // transient: a stream ended too early
-	ClassNetwork                 // transient: a network error that calls itself temporary
+	ClassNetwork                 // transient: a network error that says it is temporary
 	ClassTooEarly                // transient: HTTP 425
 	ClassRateLimit               // transient: HTTP 429
 	ClassServer                  // transient: HTTP 5xx
@@ -50,16 +50,16 @@ func (c Class) IsTransient() bool {
 	return c >= ClassTimeout && c <= ClassArtifact || c == ClassBreaker
 }
 
-// Classify returns the class of an error. It searches the error's tree for marks of package core, a
-// method Class() Class, an HTTP status (a method HTTPStatusCode or StatusCode that returns int),
-// and errors from packages net, syscall, io and os. The class of nil and of all other errors is
-// ClassUnknown.
+// Classify returns the class of an error. It searches err and all errors that err wraps for marks
+// of package core, a method Class() Class, an HTTP status (a method HTTPStatusCode or StatusCode
+// that returns int), and errors from packages net, syscall, io and os. The class of nil and of any
+// other error is ClassUnknown.
 func Classify(err error) Class {
 	return Inspect(err).Class
 }
 
-// HTTPStatus returns the HTTP status code in err. It is taken from the first error in err's tree
-// that has a method HTTPStatusCode() int or StatusCode() int.
+// HTTPStatus returns the HTTP status code in err. It takes the code from the first error, among err
+// and the errors that err wraps, that has a method HTTPStatusCode() int or StatusCode() int.
 func HTTPStatus(err error) (code int, ok bool) {
 	code = Inspect(err).HTTPStatus
 	return code, code != 0

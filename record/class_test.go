@@ -24,7 +24,7 @@ type httpError int
 func (e httpError) Error() string       { return fmt.Sprintf("status %d", int(e)) }
 func (e httpError) HTTPStatusCode() int { return int(e) }
 
-// responseError has a status, 0 if there was no response, and a cause.
+// responseError has a status, which is 0 if there was no response, and a cause.
 type responseError struct {
 	status int
 	cause  error
@@ -34,13 +34,13 @@ func (e *responseError) Error() string   { return fmt.Sprintf("status %d: %v", e
 func (e *responseError) StatusCode() int { return e.status }
 func (e *responseError) Unwrap() error   { return e.cause }
 
-// claims is an error whose method Is matches target.
+// claims is an error whose method Is reports that it matches target.
 type claims struct{ target error }
 
 func (claims) Error() string          { return "claims" }
 func (c claims) Is(target error) bool { return target == c.target }
 
-// disguised is an error whose method As finds another error.
+// disguised is an error whose method As sets its target to another error.
 type disguised struct{ as net.Error }
 
 func (disguised) Error() string { return "disguised" }

@@ -35,7 +35,7 @@ func (t *traits) class() Class {
 		return ClassPanic
 	case t.methodClass != ClassUnknown:
 		return t.methodClass
-	case classOfStatus(t.status) != ClassUnknown: // 200 does not determine the class: reading the body may have failed
+	case classOfStatus(t.status) != ClassUnknown: // a 200 says nothing: reading the body may have failed
 		return classOfStatus(t.status)
 	case t.connection:
 		return ClassConnection
@@ -61,7 +61,7 @@ type Traits struct {
 	Interrupted   bool // errors.Is finds ErrInterrupted
 	InDoubt       bool // errors.Is finds ErrInDoubt
 	MarkedInDoubt bool // the handler marked the error with core.InDoubt
-	Endless       bool // the error wraps itself or too many errors, so errors.Is would not return
+	Endless       bool // errors.Is would not return: the error wraps itself or too many errors
 }
 
 // Inspect returns the traits of err and of all errors that it wraps. If a method of one of these
@@ -112,14 +112,14 @@ func (t *traits) addPlain(err error) {
 	}
 }
 
-// inspect adds the traits of err itself, not of the errors that it wraps.
+// inspect adds the traits of err itself, but not those of the errors that it wraps.
 func (t *traits) inspect(err error) {
 	if reflect.TypeOf(err) == plainType { // most errors have this type, which has no other methods
 		t.addPlain(err)
 		return
 	}
 	switch err.(type) {
-	case *mark.Permanent: // a mark has no other traits
+	case *mark.Permanent: // an error that marks another has no other traits
 		t.permanent = true
 		return
 	case *mark.Retryable:
@@ -176,7 +176,7 @@ func (t *traits) addForeign(err error) {
 	t.inDoubt = t.inDoubt || n.is(ErrInDoubt)
 	t.eof = t.eof || n.is(io.ErrUnexpectedEOF)
 	if e, ok := err.(*url.Error); ok && errors.Is(e.Err, io.EOF) {
-		t.connection = true // net/http: the connection was closed before a response came
+		t.connection = true // net/http: the connection was closed before a response arrived
 	}
 	t.canceled = t.canceled || n.is(context.Canceled)
 	if e, ok := err.(net.Error); ok {
@@ -212,8 +212,8 @@ func (t *traits) addErrno(err error) {
 	}
 }
 
-// isBrokenHTTP2 reports whether err means that an HTTP/2 stream was reset or that its connection
-// was lost. Such errors come from net/http, whose types are not exported, or from
+// isBrokenHTTP2 reports whether err means that an HTTP/2 stream was reset or its connection was
+// lost. Such errors come from net/http, which does not export their types, or from
 // golang.org/x/net/http2.
 func isBrokenHTTP2(err error) bool {
 	switch reflect.TypeOf(err).String() {
@@ -227,7 +227,7 @@ func isBrokenHTTP2(err error) bool {
 // badConnText is the text of driver.ErrBadConn, whose package is not imported.
 const badConnText = "driver: bad connection"
 
-// isBrokenHTTP2Text is like isBrokenHTTP2, for the text of an error made by errors.New.
+// isBrokenHTTP2Text is like isBrokenHTTP2, but takes the text of an error that errors.New made.
 func isBrokenHTTP2Text(text string) bool {
 	text, ok := strings.CutPrefix(text, "http2: ")
 	return ok && (strings.HasPrefix(text, "client connection") || strings.HasPrefix(text, "client conn ") ||
@@ -246,7 +246,7 @@ func (n node) is(target error) bool {
 	if n.matcher != nil && n.matcher.Is(target) {
 		return true
 	}
-	return n.err == target // the targets have comparable types: this cannot panic
+	return n.err == target // cannot panic: the types of the targets are comparable
 }
 
 // ask adds the traits of the errors that err's As method finds.

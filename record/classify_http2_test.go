@@ -50,7 +50,7 @@ func TestResetHTTP2StreamIsTransient(t *testing.T) {
 	}
 }
 
-// A server that is shut down may send GOAWAY and close the connection at once.
+// A server that is shutting down may send GOAWAY and close the connection at once.
 func TestGoAwayIsTransient(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.NotFoundHandler())
 	server.EnableHTTP2 = true

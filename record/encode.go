@@ -29,10 +29,10 @@ import (
 // empty after decoding: actors that return such types are refused.
 func Encode(v any) ([]byte, error) { return codec.Encode(v) }
 
-// Decode decodes data, which [Encode] returned, into the value that v points to. If the type cannot
-// hold a value, for example because a number is too large or a string was encoded in place of an
-// integer, the error names the field. Fields that the type does not have are ignored. If data comes
-// from a redacted record, the error is [ErrRedacted].
+// Decode decodes data, which [Encode] returned, into the value that v points to. If the type of
+// that value cannot hold a part of data, for example because a number is too large or because data
+// contains a string instead of an integer, the error names the field. Fields that the type does not
+// have are ignored. If data comes from a redacted record, the error is [ErrRedacted].
 func Decode(data []byte, v any) error {
 	err := codec.Decode(data, v)
 	if err != nil {
@@ -95,7 +95,7 @@ func Preview(encoded []byte) string {
 	return Truncate(previewText(encoded), previewLimit)
 }
 
-// previewText returns a preview before it is cut.
+// previewText returns the preview before it is cut to its maximum length.
 func previewText(encoded []byte) string {
 	if preview, ok := redactedPreview(encoded); ok {
 		return preview

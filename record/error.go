@@ -44,7 +44,7 @@ type Error struct {
 	Status    int           // HTTP status code, or 0
 	After     time.Duration // Retry-After, or 0
 	Sentinels []string      // names of registered errors that errors.Is found
-	Typed     []TypedError  // values of registered types that errors.As found
+	Typed     []TypedError  // values of the registered types that errors.As found
 
 	tooLarge []string // registered types whose values were too large to be kept
 }
@@ -60,13 +60,13 @@ type TypedError struct {
 	Value []byte
 }
 
-// ErrorOf returns err in the form in which a record keeps it. ErrorOf(nil) is nil.
+// ErrorOf returns the form in which a record keeps err. ErrorOf(nil) is nil.
 func ErrorOf(err error) *Error { return errorOf(err, 0) }
 
-// errorOf is ErrorOf for an error that is nested at the given depth in other errors.
+// errorOf is like ErrorOf, but for an error that is nested in other errors at the given depth.
 func errorOf(err error, depth int) *Error { return describe(err, depth, true) }
 
-// describe implements errorOf. whole is false if the results of net.Error's methods are kept
+// describe implements errorOf. whole is false if the results of the methods of net.Error are kept
 // elsewhere.
 func describe(err error, depth int, whole bool) *Error {
 	if err == nil {
@@ -84,7 +84,7 @@ func describe(err error, depth int, whole bool) *Error {
 	return tree.describe(err, tree.traits(), depth, whole)
 }
 
-// describe returns err, the root of the tree, in the form in which a record keeps it.
+// describe returns the form in which a record keeps err, the root of the tree.
 func (t *errorTree) describe(err error, traits Traits, depth int, whole bool) *Error {
 	e := &Error{
 		Message: Truncate(fmt.Sprint(err), MessageLimit), Type: fmt.Sprintf("%T", err),
@@ -97,12 +97,12 @@ func (t *errorTree) describe(err error, traits Traits, depth int, whole bool) *E
 // MessageLimit is the maximum length of an error's text in characters. Longer texts are cut.
 const MessageLimit = 4000
 
-// maxTyped is the maximum size in bytes of a value of a registered type. Larger values are not
+// maxTyped is the maximum size, in bytes, of a value of a registered type. Larger values are not
 // kept.
 const maxTyped = 64 << 10
 
-// Brief returns the error with a short text and without the data that only errors.As needs. It is
-// for records that repeat the error from another record.
+// Brief returns the error with a short text, and without the data that only errors.As needs. It is
+// meant for records that repeat an error from another record.
 func (e *Error) Brief() *Error {
 	if e == nil || len(e.Message) <= briefMessage && len(e.Typed) == 0 {
 		return e
@@ -117,7 +117,7 @@ const briefMessage = 200
 // Error returns the text of the error that was recorded.
 func (e *Error) Error() string { return e.Message }
 
-// HTTPStatusCode returns the original error's HTTP status code, or 0 if it had none.
+// HTTPStatusCode returns the HTTP status code of the original error, or 0 if it had none.
 func (e *Error) HTTPStatusCode() int { return e.Status }
 
 // RetryAfter returns the delay that the service asked for, or 0 if it asked for none.
@@ -136,9 +136,9 @@ func (e *Error) Is(target error) bool {
 	return e.isStandard(target)
 }
 
-// As sets *target if errors.As found an error of the type of *target in the original error, and that
-// type is registered, belongs to the standard library, or is an interface that a
-// kept error implements.
+// As sets *target if errors.As found an error of the type of *target in the original error. This
+// type must be registered, belong to the standard library, or be an interface that an error kept in
+// e implements.
 func (e *Error) As(target any) bool {
 	pointer := reflect.TypeOf(target)
 	if pointer == nil || pointer.Kind() != reflect.Pointer {
@@ -178,10 +178,9 @@ func RegisterError(name string, err error) {
 	registry.addSentinel(name, err)
 }
 
-// RegisterErrorType makes errors.As find an E in errors that were recorded and
-// restored. The value of E is encoded by its exported fields, including those
-// that hold errors. It panics if the name is empty or already registered for
-// another type.
+// RegisterErrorType makes errors.As find an E in errors that were recorded and restored. The value
+// of E is encoded by its exported fields, including those that contain errors. RegisterErrorType
+// panics if the name is empty or is already registered for another type.
 func RegisterErrorType[E error](name string) {
 	if name == "" {
 		panic("record: RegisterErrorType needs a name")
@@ -276,7 +275,7 @@ func newErrorRegistry() *errorRegistry {
 	return r
 }
 
-// errnoPrefix precedes the names of error numbers.
+// errnoPrefix is the prefix of the names of error numbers.
 const errnoPrefix = "syscall."
 
 func (r *errorRegistry) addSentinel(name string, err error) {
@@ -383,12 +382,12 @@ func (r *errorRegistry) appendErrnos(names []string, tree *errorTree) []string {
 // them. It is compared with all registered errors and types.
 type errorTree struct {
 	errs      []error
-	matchers  []interface{ Is(error) bool } // the errors with a method Is
-	answersAs bool                          // an error has a method As
+	matchers  []interface{ Is(error) bool } // the errors that have an Is method
+	answersAs bool                          // at least one error has an As method
 	isEndless bool                          // an error wraps itself
 }
 
-// treeOf returns the tree of err. If a method Unwrap panics, the tree ends there.
+// treeOf returns the tree of err. If an Unwrap method panics, the tree ends at its error.
 func treeOf(err error) (t errorTree) {
 	defer func() { _ = recover() }()
 	t.isEndless = !errtree.Walk(err, t.add)
@@ -418,7 +417,7 @@ func (t *errorTree) traits() (found Traits) {
 	return found // set by the deferred function
 }
 
-// is does what errors.Is does, for a target of a comparable type.
+// is does the same as errors.Is, for a target of a comparable type.
 func (t *errorTree) is(target error) bool {
 	for _, err := range t.errs {
 		if err == target {
@@ -433,7 +432,7 @@ func (t *errorTree) is(target error) bool {
 	return false
 }
 
-// mayContain reports whether errors.As might find an error of that type.
+// mayContain reports whether errors.As might find an error of the wanted type.
 func (t *errorTree) mayContain(wanted reflect.Type) bool {
 	for _, err := range t.errs {
 		if is := reflect.TypeOf(err); is == wanted || wanted.Kind() == reflect.Interface && is.Implements(wanted) {
@@ -454,15 +453,15 @@ func (r *errorRegistry) nameOf(err error) (name string) {
 	return r.names[err]
 }
 
-// sentinel returns the error that was registered under the name, or nil if there is none.
+// sentinel returns the error that was registered under the given name, or nil if there is none.
 func (r *errorRegistry) sentinel(name string) error {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.sentinels[name]
 }
 
-// nameOfType returns the name under which the error type was registered, or an empty string if it
-// was not.
+// nameOfType returns the name under which the type was registered, or an empty string if the type
+// was not registered.
 func (r *errorRegistry) nameOfType(t reflect.Type) string {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

@@ -28,7 +28,7 @@ type uncomparableError []int
 
 func (uncomparableError) Error() string { return "uncomparable" }
 
-// randomError returns an error, which may wrap others.
+// randomError returns an error that may wrap other errors.
 func randomError(rng *rand.Rand, depth int) error {
 	leaves := []error{
 		errStock, io.EOF, io.ErrUnexpectedEOF, context.Canceled, context.DeadlineExceeded, os.ErrDeadlineExceeded,

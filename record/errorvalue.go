@@ -11,7 +11,7 @@ import (
 // restored error. Fields of type any are kept as text, unless they hold a number, a bool or a
 // string.
 
-// errorValue describes how values of one type are converted to values of another type that can be
+// errorValue describes how to convert values of one type to values of another type, which can be
 // encoded.
 type errorValue struct {
 	kept    reflect.Type
@@ -19,7 +19,7 @@ type errorValue struct {
 	restore func(into, kept reflect.Value)
 }
 
-// maxErrorDepth is the nesting depth of errors up to which the data for errors.As is kept.
+// maxErrorDepth is the maximum nesting depth of errors for which the data for errors.As is kept.
 const maxErrorDepth = 4
 
 var (
@@ -67,7 +67,8 @@ func keepAny(into, v reflect.Value, _ int) {
 	}
 }
 
-// structValueOf keeps a struct unchanged if it contains no errors.
+// structValueOf returns how to convert a struct of type t. A struct that contains no errors is kept
+// unchanged.
 func structValueOf(t reflect.Type, depth int) errorValue {
 	var (
 		fields []reflect.StructField

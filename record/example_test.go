@@ -39,7 +39,7 @@ func (outcomes) Publish(r record.Record) {
 	fmt.Printf("%v %v: %v, %v, %v\n", r.Address, r.Status, r.Reason, r.Class, r.Err)
 }
 
-// A record can be read back from its JSON.
+// A record can be restored from its JSON.
 func ExampleRecord_MarshalJSON() {
 	data, err := json.Marshal(record.Record{RunID: "r", Seq: 1, Kind: record.KindTool, Status: record.StatusStarted, Name: "fetch"})
 	if err != nil {

@@ -10,5 +10,5 @@ type Failure struct {
 	Time    time.Time
 }
 
-// Message returns the error's text, or its type if its Error method panics.
+// Message returns the text of the error, or the type of the error if its Error method panics.
 func (f *Failure) Message() string { return textOf(f.Err) }

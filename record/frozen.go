@@ -20,11 +20,11 @@ type frozenError struct {
 	hasTraits bool // traits is set
 }
 
-// Keep is like Inspect, but also returns err in a form for a record. That form has err's current
-// text and all data that the record needs, so that err's tree is walked only once: if the record is
-// stored, ErrorOf(kept) does not walk the tree again. kept is err itself if err is an *Error, a
-// suspension or endless. For a record in memory, kept is also err itself if err cannot change and
-// wraps nothing.
+// Keep is like Inspect, but also returns a form of err for a record. This form has the current text
+// of err and all data that the record needs, so that the errors that err wraps are walked only
+// once: if the record is stored, ErrorOf(kept) does not walk them again. kept is err itself if err
+// is an *Error, a suspension or endless. If the record stays in memory, kept is also err itself if
+// err cannot change and wraps nothing.
 func Keep(err error, stored bool) (found Traits, kept error) {
 	if e, ok := err.(*Error); ok { //nolint:errorlint // err itself, not one that it wraps
 		return Inspect(e), e
@@ -52,8 +52,8 @@ func Keep(err error, stored bool) (found Traits, kept error) {
 func (e *frozenError) Error() string { return e.text }
 func (e *frozenError) Unwrap() error { return e.err }
 
-// constantTypes are types of errors whose text cannot change. If such an error wraps others, it
-// keeps the text that it had when it was made.
+// constantTypes are the types of errors whose text cannot change. An error of such a type that
+// wraps other errors keeps the text that it had when it was made.
 var constantTypes = map[reflect.Type]bool{
 	reflect.TypeOf(errGone):                               true,
 	reflect.TypeOf(fmt.Errorf("%w", errGone)):             true,

@@ -19,7 +19,7 @@ const (
 	InterruptCancel    InterruptReason = "cancel"         // a person ended the run for good: it is not resumed
 	InterruptCrash     InterruptReason = "crash"          // the process ended without closing the run
 	InterruptShutdown  InterruptReason = "shutdown"       // the process stops, and the next one continues the run
-	InterruptCrashLoop InterruptReason = "crash_loop"     // the process ended again and again while the same calls were running, or could not store their outcomes
+	InterruptCrashLoop InterruptReason = "crash_loop"     // the process ended repeatedly with the same calls running, or could not store their outcomes
 	InterruptTimeout   InterruptReason = "timeout"        // the timeout of the run has passed
 	InterruptContext   InterruptReason = "context"        // the context given to the run ended
 	InterruptParent    InterruptReason = "parent_timeout" // the attempt of the caller timed out
@@ -37,9 +37,9 @@ const (
 	InterruptLeaseLost InterruptReason = "lease_lost" // the process may no longer own the run
 )
 
-// ContinuesByItself reports whether a runner continues a run that was interrupted for the reason,
-// because nobody decided that the run should stop. It does so for [InterruptCancel], too: the calls of
-// a cancelled run are compensated before it ends.
+// ContinuesByItself reports whether a runner continues a run that was interrupted for this reason,
+// because nobody decided that the run should stop. It returns true for [InterruptCancel] too,
+// because the calls of a cancelled run are compensated before the run ends.
 func (r InterruptReason) ContinuesByItself() bool {
 	switch r {
 	case InterruptCrash, InterruptShutdown, InterruptClosed, InterruptContext, InterruptStore, InterruptLeaseLost, InterruptCancel:
@@ -48,8 +48,8 @@ func (r InterruptReason) ContinuesByItself() bool {
 	return false
 }
 
-// An InterruptedError is returned by a call that stopped without an outcome and
-// continues when its run is resumed. It is not a failure and is not retried.
+// An InterruptedError is the error of a call that stopped without an outcome, and that continues
+// when its run is resumed. It is not a failure, and the call is not retried because of it.
 type InterruptedError struct {
 	Reason  InterruptReason
 	Message string // the explanation that By gave
@@ -60,13 +60,14 @@ type InterruptedError struct {
 	Awaits   AwaitKind // what the call waits for; 0 if it does not wait
 
 	// Origin is the part of the run that ended, if only a part was interrupted: an attempt that
-	// timed out, or a group that ended early. The calls around it continue. Origin is nil if the
-	// whole run was interrupted.
+	// timed out, or a group that ended early. The calls around this part continue. Origin is nil if
+	// the whole run was interrupted.
 	Origin Origin
 }
 
-// An Origin is a part of a run. Its path is the address of a group, or the path of an attempt as it
-// appears in the addresses of its calls ("assistant@2"). The path is empty if it was not recorded.
+// An Origin is a part of a run. Its path is the address of a group, or the path of an attempt, such
+// as "assistant@2", as it appears in the addresses of the attempt's calls. The path is empty if it
+// was not recorded.
 type Origin interface{ Path() string }
 
 // Error returns a line such as `interrupted (user) by ops: deploy`. If the call waits for a
@@ -89,7 +90,7 @@ func (e *InterruptedError) Error() string {
 		return text
 	}
 	cause := e.Cause.Error()
-	if e.Reason == InterruptAwait { // the text already says that it awaits an answer
+	if e.Reason == InterruptAwait { // the text already says that the call awaits an answer
 		cause = strings.TrimPrefix(strings.TrimPrefix(cause, "awaiting an answer"), ": ")
 	}
 	if cause = strings.TrimSpace(cause); cause != "" {
@@ -121,8 +122,8 @@ func (e *InterruptedError) Recorded() *InterruptedError {
 	return &kept
 }
 
-// Frozen returns e in a form for a record in memory: the text of the cause can no longer change.
-// errors.Is and errors.As find the same errors in it.
+// Frozen returns a form of e for a record in memory, in which the text of the cause can no longer
+// change. errors.Is and errors.As find the same errors in it as in e.
 func (e *InterruptedError) Frozen() *InterruptedError {
 	if e == nil || e.Cause == nil || isConstant(e.Cause) {
 		return e

@@ -38,7 +38,7 @@ type recordJSON struct {
 	InterruptedBy string         `json:"interrupted_by,omitempty"`
 	AnsweredBy    string         `json:"answered_by,omitempty"`
 	Message       string         `json:"message,omitempty"`
-	Redacted      bool           `json:"redacted,omitempty"` // the message is not the original
+	Redacted      bool           `json:"redacted,omitempty"` // the message is not the original one
 	Severity      string         `json:"severity,omitempty"`
 	Branches      int            `json:"branches,omitempty"`
 	Input         string         `json:"input,omitempty"`
@@ -70,14 +70,14 @@ type recordJSON struct {
 	InDoubt  *callInDoubtJSON `json:"in_doubt,omitempty"`
 }
 
-// replacedJSON is a Replaced in JSON.
+// replacedJSON is the JSON form of a Replaced.
 type replacedJSON struct {
 	Seq      uint64 `json:"seq"`
 	Status   Status `json:"execution_status"`
 	Attempts int    `json:"attempts"`
 }
 
-// callInDoubtJSON is a CallInDoubt in JSON, with a preview of its input.
+// callInDoubtJSON is the JSON form of a CallInDoubt. It contains a preview of the input.
 type callInDoubtJSON struct {
 	Kind    Kind      `json:"event_type"`
 	Name    string    `json:"name"`
@@ -90,7 +90,8 @@ type callInDoubtJSON struct {
 	Cause   string    `json:"cause,omitempty"`
 }
 
-// MarshalJSON returns the call in the form that records have on wires, with a preview of its input.
+// MarshalJSON returns the call in the form that records have in transmission, with a preview of the
+// call's input.
 func (c *CallInDoubt) MarshalJSON() ([]byte, error) {
 	return json.Marshal(c.json())
 }
@@ -180,8 +181,8 @@ func (r *Record) callJSON(out *recordJSON) {
 	}
 }
 
-// UnmarshalJSON parses what MarshalJSON returned, except the preview of the
-// input, from which the input cannot be restored.
+// UnmarshalJSON parses what MarshalJSON returned. It ignores the preview of the input, from which
+// the input cannot be restored.
 func (c *CallInDoubt) UnmarshalJSON(data []byte) error {
 	var in callInDoubtJSON
 	if err := json.Unmarshal(data, &in); err != nil {

@@ -133,7 +133,7 @@ func readName[T interface {
 	return 0, fmt.Errorf("%s %q is not known", field, text)
 }
 
-// duration returns seconds as the nearest Duration.
+// duration returns the Duration that is nearest to the given number of seconds.
 func duration(seconds *float64) time.Duration {
 	if seconds == nil {
 		return 0

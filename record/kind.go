@@ -2,7 +2,7 @@ package record
 
 import "github.com/reprise-go/reprise/internal/enum"
 
-// Kind classifies what a [Record] is about. Each kind of call has its own retry defaults.
+// Kind says what a [Record] is about. Each kind of call has its own defaults for retries.
 type Kind uint8
 
 // The kinds of records. Tools, LLMs, agents, steps, groups, branches and
@@ -73,7 +73,7 @@ const (
 	StatusInterrupted                   // the call stopped without an outcome
 	StatusAwaiting                      // the call waits for an answer from outside
 	StatusRecorded                      // a fact that does not change, such as a log line or a value
-	StatusCancelled                     // the run was ended for good and is not resumed
+	StatusCancelled                     // the run was ended for good and will not be resumed
 	statusEnd
 )
 
@@ -94,10 +94,10 @@ func (s *Status) UnmarshalText(text []byte) error {
 	return enum.Parse(statusNames[:], text, "status", (*uint8)(s))
 }
 
-// Stage is the part of a call in which it failed or stopped.
+// Stage is the part of a call in which the call failed or stopped.
 type Stage uint8
 
-// The stages of a call, in their order.
+// The stages of a call, in order.
 const (
 	StageNone          Stage = iota
 	StageDefinition          // the call could not be set up: its retry configuration is invalid
@@ -109,7 +109,7 @@ const (
 	StageArtifact            // storing a large output
 	StageRecord              // appending a record of the call
 	StageWait                // between two attempts
-	StageIntercept           // an attempt whose handler did not run, because of an interceptor
+	StageIntercept           // an attempt whose handler an interceptor did not let run
 	stageEnd
 )
 

@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// A Ledger is the state of one run according to its records: which calls are running, waiting or
-// asking, or have ended, which questions are open, and how often each kind of event happened. No
-// other code derives this state from records: consoles, dashboards and reports show the numbers of
-// a Ledger, so that they agree. [Counts] defines the numbers.
+// A Ledger is the state of a run according to its records: which calls are running, waiting or
+// asking, or have ended, which questions are open, and how often each kind of event has happened.
+// No other code derives this state from records. Consoles, dashboards and reports all show the
+// numbers of a Ledger, so that they agree. [Counts] defines the numbers.
 //
 // Records are added in the order of their numbers. A ledger accepts whatever the format allows,
 // even records that contradict each other, and never panics. If a ledger begins in the middle of a
-// run, or records are missing, it reflects only the records that were added; see First and Gaps.
+// run, or if records are missing, it reflects only the records that were added; see First and Gaps.
 //
 // The zero Ledger is the state of a run without records. A Ledger is not safe for concurrent use.
 type Ledger struct {
-	// KeepEnded specifies that calls are kept after they have ended, so that Call returns them. It
-	// must be set before the first record is added. If it is not set, a ledger's memory use is
-	// proportional to the number of open calls.
+	// KeepEnded makes the ledger keep calls after they have ended, so that Call returns them. It
+	// must be set before the first record is added. If it is not set, the memory that a ledger uses
+	// is proportional to the number of open calls.
 	KeepEnded bool
 
-	// Limit is the maximum number of open calls that are followed. 0 means no limit; if Limit is
-	// negative, no calls are followed. A call that is not followed is counted only when it has an
-	// outcome, and some of its attempts may not be counted.
+	// Limit is the maximum number of open calls that the ledger follows. 0 means no limit. If Limit
+	// is negative, the ledger follows no calls. A call that is not followed is counted only once it
+	// has an outcome, and some of its attempts may not be counted.
 	Limit int
 
 	RunID       string
@@ -32,8 +32,8 @@ type Ledger struct {
 	Description string
 
 	Created, Updated time.Time // times of the first and the latest record
-	First, Last      uint64    // the numbers of the first and the latest record; 0 before there is one
-	Generation       uint64    // the highest generation of a record
+	First, Last      uint64    // numbers of the first and the latest record; 0 before the first
+	Generation       uint64    // highest generation of any record
 	Gaps             bool      // records between First and Last are missing
 
 	// Status is the status in the latest record about the run itself. It is StatusStarted while the
@@ -49,17 +49,17 @@ type Ledger struct {
 	stopsByReason map[InterruptReason]int // how many calls are stopped for each reason
 
 	failed    bool
-	lastError Failure // valid if failed is set
+	lastError Failure // valid only if failed is set
 
-	newest *Call // the open call that began last, if it is not in open yet
+	newest *Call // the open call that began last, unless it is already in open
 	open   map[Address]*Call
 	ended  map[Address]*Call
-	spare  []*Call // ended calls, kept to be reused for others
+	spare  []*Call // ended calls, to be reused for other calls
 
 	questions       questions
 	begun           bool      // a record was added
 	firstGeneration uint64    // the generation of First
-	clock           time.Time // the time up to which Took was counted
+	clock           time.Time // time up to which Took has been counted
 }
 
 // A Transition describes what a record changed in a ledger.
@@ -68,9 +68,9 @@ type Transition struct {
 	// because a record with the same number had already been added.
 	Ignored bool
 
-	// Rewound is set if the record replaces records that were added but not stored: those of a
-	// process that crashed, or those of an opening in which nothing new happened. The counts still
-	// include the replaced records.
+	// Rewound is set if the record replaces records that were added to the ledger but never stored:
+	// those of a process that crashed, or those of an opening in which nothing new happened. The
+	// counts still include the replaced records.
 	Rewound bool
 
 	// Call is the call that the record is about, in its new state, and From is its previous state.
@@ -137,9 +137,9 @@ func (l *Ledger) number(r *Record) {
 	l.Generation = max(l.Generation, r.Generation)
 }
 
-// tick counts the time since the previous record. Between the last record of an opening and the
-// next opening, no time is counted, although an answer may be recorded in between, while no process
-// has the run open.
+// tick counts the time since the previous record. It counts no time between the last record of an
+// opening and the next opening, even if an answer is recorded in between, while no process has the
+// run open.
 func (l *Ledger) tick(r *Record) {
 	if r.Time.IsZero() {
 		return
@@ -197,7 +197,7 @@ func (l *Ledger) pauseCall(call *Call, r *Record, at time.Time) {
 		call.State, call.stopReason = StateStopped, ""
 	}
 	if r.Status == StatusStarted {
-		if call.Phase == StateWaiting { // it waits for the rest of the delay
+		if call.Phase == StateWaiting { // the call waits for the rest of the delay
 			call.wait(r.Time)
 			call.until, call.maybeWaiting = call.Since.Add(call.Delay), true
 		}
@@ -208,7 +208,7 @@ func (l *Ledger) pauseCall(call *Call, r *Record, at time.Time) {
 }
 
 // recall adds a record of a recalled outcome. If the outcome itself was not added to the ledger,
-// the call is counted as restored. Records of recalled outcomes are published, but not stored.
+// the call is counted as restored. Records of recalled outcomes are published but not stored.
 func (l *Ledger) recall(r *Record, c *Transition) {
 	if !r.Kind.IsCall() {
 		c.Ignored = true
@@ -229,8 +229,9 @@ func (l *Ledger) recall(r *Record, c *Transition) {
 	c.Call = call
 }
 
-// Call returns the call at the address. It returns nil if no record of the call was added, or if
-// the call has ended and KeepEnded is not set. The result is valid until the next record is added.
+// Call returns the call at the given address. It returns nil if no record of the call was added, or
+// if the call has ended and KeepEnded is not set. The result is valid until the next record is
+// added.
 func (l *Ledger) Call(a Address) *Call { return l.find(a) }
 
 func (l *Ledger) find(a Address) *Call {
@@ -292,10 +293,10 @@ func cloneCalls(calls map[Address]*Call) map[Address]*Call {
 	return c
 }
 
-// LastError returns the latest failed attempt. It returns false if no attempt failed, or if the
-// call has since completed, or was made again after it had failed for good.
+// LastError returns the latest failed attempt. It returns false if no attempt has failed, or if the
+// call of that attempt has since completed, or was made again after it had failed for good.
 func (l *Ledger) LastError() (Failure, bool) { return l.lastError, l.failed }
 
 // Questions returns the questions that can still be answered, in the order in which they were
-// asked. If sleeps is set, it also returns the questions that wait for a time or a signal.
+// asked. If sleeps is set, it also returns those that wait for a time or a signal.
 func (l *Ledger) Questions(sleeps bool) []*Question { return l.questions.list(sleeps) }

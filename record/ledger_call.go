@@ -14,14 +14,14 @@ type Call struct {
 	Highest int32 // number of attempts that began, according to the highest attempt number
 	Closed  bool  // the run was closed after the call's latest record, and did not crash
 
-	// The fields below are from the latest record.
+	// The fields below are taken from the latest record.
 	Status      Status
 	LastAttempt int32 // Record.Attempt of that record
-	MaxAttempts int32 // negative if there is no limit
+	MaxAttempts int32 // negative for no limit
 	At          time.Time
 	Class       Class
 	DelaySource Source
-	Cause       error // the error of the failure or suspension; if a retry starts, the error of the previous attempt
+	Cause       error // error of the failure or suspension; if a retry starts, that of the previous attempt
 
 	stopReason   InterruptReason // why the call stopped; empty if no record says so
 	suspended    bool            // the call waits for something that does not need the process
@@ -31,12 +31,13 @@ type Call struct {
 	until        time.Time // zero if there is no limit
 }
 
-// IsActive reports whether the process executes the call or waits for the call's next attempt.
+// IsActive reports whether the process is executing the call or waiting for the call's next
+// attempt.
 func (c *Call) IsActive() bool {
 	return c.State == StateRunning || c.State == StateWaiting && !c.suspended
 }
 
-// follow begins to follow the call of r. It returns nil if too many calls are followed.
+// follow starts to follow the call of r. It returns nil if too many calls are already followed.
 func (l *Ledger) follow(r *Record) *Call {
 	if l.Limit != 0 && l.NumOpen() >= l.Limit && !r.IsOutcome() {
 		return nil
@@ -54,7 +55,7 @@ func (l *Ledger) follow(r *Record) *Call {
 }
 
 // settle moves the newest call into the map. Most calls end before another call begins, and are
-// never put into the map.
+// therefore never put into the map.
 func (l *Ledger) settle() {
 	if l.newest == nil {
 		return
@@ -77,7 +78,7 @@ func (l *Ledger) addCall(r *Record, c *Transition) {
 		}
 		l.restoreReplaced(call, r)
 	} else if call.Kind.IsParallel() != r.Kind.IsParallel() {
-		c.Ignored = true // a group or branch never has the address of another call
+		c.Ignored = true // a group or branch never has the same address as another call
 		return
 	} else if l.KeepEnded && !call.isOpen() {
 		delete(l.ended, r.Address)
@@ -118,7 +119,7 @@ func (l *Ledger) restoreReplaced(call *Call, r *Record) {
 // maxAttempts is the number at which the ledger stops counting the attempts of a call.
 const maxAttempts = 1 << 30
 
-// move moves the call into its new state.
+// move puts the call into its new state.
 func (l *Ledger) move(call *Call, r *Record, c *Transition) {
 	switch r.Status {
 	case StatusStarted:

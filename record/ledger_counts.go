@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Counts counts the calls and attempts of a run. Calls are tools, LLMs, agents, steps and
-// compensations; groups and branches only contain calls, and are not counted.
+// Counts counts the calls and attempts of a run. The calls are those of tools, LLMs, agents, steps
+// and compensations. Groups and branches do no more than contain calls, and are not counted.
 //
 // There are two kinds of numbers. A stock is the number of calls that are currently in a given
-// state; it rises and falls. A flow is the number of times that something has happened; it only
-// grows. The counts for a run and for its latest opening differ only in the flows. These relations
-// hold after every record:
+// state; it can rise and fall. A flow is the number of times that something has happened; it can
+// only grow. The counts for a run and for its latest opening differ only in the flows. These
+// relations hold after every record:
 //
 //	Calls    = Running + Waiting + Asking + Stopped + Completed + Failed + Restored, for each kind
 //	Calls    = those of all kinds together
@@ -30,7 +30,7 @@ type Counts struct {
 	Attempts  int // attempts that began
 	Begun     int // of Attempts: first attempts of calls
 	Retries   int // of Attempts: attempts with a new number, after a failed attempt
-	Repeats   int // of Attempts: attempts with the number of an earlier attempt that was interrupted or lost, or whose outcome was replaced
+	Repeats   int // of Attempts: those with the number of an earlier one that was interrupted or lost, or whose outcome was replaced
 	WillRetry int // failed attempts that will be retried
 	Outcomes  int
 	Cached    int // of Outcomes: from a cache
@@ -41,7 +41,7 @@ type Counts struct {
 
 	Waited time.Duration // the total time that calls waited, while the run was open, for their next attempts and in suspended sleeps
 	Took   time.Duration // the time that the run was open, from record to record
-	Usage  Usage         // of all attempts, including failed ones
+	Usage  Usage         // usage of all attempts, including failed ones
 }
 
 // Stock holds the number of calls in each state.
@@ -62,7 +62,7 @@ func (s Stock) Plus(t Stock) Stock {
 	}
 }
 
-// at returns the counter for the state. For an unknown state it returns a counter that nothing
+// at returns the counter for the state. For an unknown state, it returns a counter that nothing
 // reads.
 func (s *Stock) at(state State) *int {
 	switch state {
@@ -89,7 +89,7 @@ func (c Counts) All() Stock {
 	return c.Tools.Plus(c.LLMs).Plus(c.Agents).Plus(c.Steps).Plus(c.Compensations)
 }
 
-// stock returns the stock for the kind of call.
+// stock returns the stock for calls of kind k.
 func (c *Counts) stock(k Kind) *Stock {
 	switch k {
 	case KindTool:
@@ -174,7 +174,7 @@ func (l *Ledger) countFlow(call *Call, r *Record) {
 	case r.Status == StatusStarted:
 		l.countAttempts(call, r.Attempt+1)
 	case r.Status == StatusCompleted || r.Status == StatusFailed || r.IsSuspension() && r.Stage == StageHandler:
-		l.countAttempts(call, r.TotalAttempts()) // if its start was not seen
+		l.countAttempts(call, r.TotalAttempts()) // in case the start of the attempt was not seen
 	}
 	switch {
 	case r.WillRetry && r.Status == StatusFailed:
@@ -219,11 +219,12 @@ func (l *Ledger) countOutcome(r *Record) {
 	}
 }
 
-// maxReasons is the maximum number of different reasons for which stopped calls are counted. Calls
-// that stop for other reasons are not counted.
+// maxReasons is the maximum number of different reasons for which the stopped calls are counted.
+// Calls that stopped for any other reason are not counted.
 const maxReasons = 32
 
-// countStopReason adds n, which may be negative, to the number of calls that stopped for a reason.
+// countStopReason adds n, which may be negative, to the number of calls that stopped for the given
+// reason.
 func (l *Ledger) countStopReason(reason InterruptReason, n int) {
 	if l.stopsByReason[reason] == 0 && len(l.stopsByReason) >= maxReasons {
 		return

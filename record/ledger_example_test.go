@@ -7,7 +7,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A program that displays records gets the state of calls from a ledger.
+// A program that displays records gets the state of the calls from a ledger.
 func ExampleLedger() {
 	address, err := record.ParseAddress("agent/pay")
 	if err != nil {

@@ -16,12 +16,12 @@ type Question struct {
 	Redacted bool // Text is not the original; see [Record.Redacted]
 	Awaits   AwaitKind
 	Address  Address   // address of the call that asks
-	Asked    time.Time // by the clock of the process
-	Due      time.Time // when the default answer is used; zero if there is none
+	Asked    time.Time // time according to the clock of the process
+	Due      time.Time // when the default answer is used; zero for no default
 	Seq      uint64    // of the record
 	Refused  error     // why the previous answer was refused; nil if there was none
 	Schema   json.RawMessage
-	InDoubt  *CallInDoubt // the call in doubt that the question is about; nil for other questions
+	InDoubt  *CallInDoubt // the call in doubt that the question is about; nil if none
 
 	moot bool // the call that asked has ended, so nobody reads the answer
 }
@@ -88,8 +88,8 @@ func (q *questions) drop(asked *Question) {
 	delete(q.byID, asked.ID)
 }
 
-// count adds n to the number of open questions in the call that asked, and in each of the calls
-// around it.
+// count adds n to the number of open questions in the call that asked, and in each call that
+// contains it.
 func (q *questions) count(asked *Question, n int) {
 	for path := asked.Address.String(); path != ""; {
 		if q.inside[path] += n; q.inside[path] <= 0 {
@@ -100,7 +100,7 @@ func (q *questions) count(asked *Question, n int) {
 	}
 }
 
-// withoutAttempt returns the path of the call that the scope belongs to.
+// withoutAttempt returns the path of the call to which the scope belongs.
 func withoutAttempt(scope string) string {
 	if at := strings.LastIndexByte(scope, '@'); at > strings.LastIndexByte(scope, '/') {
 		return scope[:at]
@@ -122,8 +122,8 @@ func (q *questions) closeInside(a Address, c *Transition) {
 	})
 }
 
-// closeInsideAttempt closes the questions asked inside a failed attempt: the next attempt asks its
-// own.
+// closeInsideAttempt closes the questions that were asked inside a failed attempt, because the next
+// attempt asks its own questions.
 func (q *questions) closeInsideAttempt(r *Record, c *Transition) {
 	if len(q.inside) == 0 || q.inside[r.Address.String()] == 0 {
 		return

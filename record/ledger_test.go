@@ -22,7 +22,7 @@ func history(t *testing.T, records ...record.Record) []record.Record {
 	return records
 }
 
-// of returns a record of the given kind and status for the call, question or answer at path.
+// of returns a record of the given kind and status about the call, question or answer at path.
 func of(t *testing.T, path string, k record.Kind, s record.Status, change ...func(*record.Record)) record.Record {
 	t.Helper()
 	a, err := record.ParseAddress(path)
@@ -190,8 +190,8 @@ func TestTransitionHasThePreviousState(t *testing.T) {
 	assert.Equal(t, record.StatusInterrupted, l.Status)
 }
 
-// TestLastErrorIsNotOneThatItsCallHasOvercome adds a run whose agent failed because its model failed.
-// The failed calls are made again.
+// TestLastErrorIsNotOneThatItsCallHasOvercome adds the records of a run whose agent failed because
+// its model failed. The failed calls are then made again.
 func TestLastErrorIsNotOneThatItsCallHasOvercome(t *testing.T) {
 	replaces := func(r *record.Record) {
 		r.Detail = &record.Detail{Replaces: &record.Replaced{Seq: 1, Status: record.StatusFailed, Attempts: 1}}
@@ -199,7 +199,7 @@ func TestLastErrorIsNotOneThatItsCallHasOvercome(t *testing.T) {
 	l := new(record.Ledger)
 	for i, c := range []struct {
 		record record.Record
-		want   string // the address of the last error
+		want   string // address of the call with the last error
 	}{
 		{of(t, "agent", record.KindAgent, record.StatusStarted), ""},
 		{of(t, "agent/tool", record.KindTool, record.StatusStarted), ""},
@@ -223,8 +223,8 @@ func TestLastErrorIsNotOneThatItsCallHasOvercome(t *testing.T) {
 	}
 }
 
-// FuzzLedger decodes records from bytes. Whatever they contain, the ledger does not panic, and the
-// relations of [record.Counts] hold.
+// FuzzLedger decodes records from bytes. Whatever the records contain, the ledger must not panic,
+// and the relations described at [record.Counts] must hold.
 func FuzzLedger(f *testing.F) {
 	f.Add([]byte{4, 1, 0, 0, 0, 1, 1, 0, 0, 1, 1, 2, 0, 0, 1, 1, 3, 1, 1, 1})
 	f.Add([]byte{1, 1, 0, 9, 1, 1, 5, 1, 0, 2, 1, 1, 1, 9, 1, 8, 7, 0, 0, 1})

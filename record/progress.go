@@ -17,26 +17,26 @@ type Progress struct {
 	HasOutput bool  // the call completed, and its output is recorded
 	Retrace   bool  // the call has an outcome, and its handler runs again to compare the calls that it makes
 	Repeat    bool  // the call has an outcome, and is made from the beginning to compare the calls that it makes
-	Again     bool  // the call failed for good, and is being tried again
+	Again     bool  // the call failed for good and is being tried again
 	Parked    bool  // the run was parked until Attempt is due; Spent includes the whole Delay
 	CutOff    bool  // an attempt that has ended may have taken effect; see InDoubt
 
 	Attempt int32 // the current attempt, or the one with which the call continues
 	First   int32 // the attempt from which attempts are counted; above 0 for a call that was undone and is made again
-	Starts  int32 // attempts that began, over all openings of the run
-	Entries int32 // times in a row that Attempt began and was lost, including a start that is still running
+	Starts  int32 // attempts that have begun, over all openings of the run
+	Entries int32 // how often in a row Attempt began and was lost, including a start that still runs
 	Ordinal int32 // from the call's claim
 
-	Spent time.Duration // on attempts and waits before Attempt
+	Spent time.Duration // time spent on attempts and waits before Attempt
 	Delay time.Duration // planned wait before Attempt
 	Since time.Time     // when Delay began
 
-	// Used is what the call has already consumed. It includes the consumption of calls inside it
-	// whose outcomes will not be restored. Used is nil if nothing was consumed.
+	// Used is what the call has already consumed. It includes what the calls inside it have
+	// consumed, if their outcomes will not be restored. Used is nil if nothing was consumed.
 	Used *Usage
 
 	Input       Hash   // the identity of the input; zero if it was not recorded
-	Fingerprint []byte // of the output, if the output was not kept; see Detail.Fingerprint
+	Fingerprint []byte // fingerprint of an output that was not kept; see Detail.Fingerprint
 	Err         error  // error of the attempt before Attempt
 	Last        uint64 // the number of the latest record
 }
@@ -44,14 +44,14 @@ type Progress struct {
 // HasOutcome reports whether the call has ended.
 func (p *Progress) HasOutcome() bool { return p.Phase >= StateCompleted }
 
-// InDoubt reports whether the call may have taken effect although it did not complete: one of its
-// attempts is running, or was cut off. An attempt was cut off if
+// InDoubt reports whether the call may have taken effect although it did not complete, because one
+// of its attempts is running or was cut off. An attempt was cut off if
 //   - the process ended or the run was interrupted while its handler ran;
 //   - it timed out (the timeout may be the handler's own), its context ended, or it panicked;
 //   - a postcondition refused the handler's output, or the output could not be kept; or
 //   - its error is [ErrInDoubt].
 //
-// An attempt whose handler returned any other error was not cut off.
+// If the handler of an attempt returned any other error, the attempt was not cut off.
 func (p *Progress) InDoubt() bool {
 	return p.CutOff || p.Phase == StateRunning || p.Phase == StateStopped
 }
@@ -72,7 +72,7 @@ func (p *Progress) Add(r *Record) {
 		}
 		if p.HasOutcome() {
 			p.First = 0
-			if int32(r.Attempt) > p.Attempt { // otherwise it begins again, or continues
+			if int32(r.Attempt) > p.Attempt { // otherwise, the call begins again or continues
 				p.First = int32(r.Attempt)
 			}
 		}
@@ -96,7 +96,7 @@ func (p *Progress) Add(r *Record) {
 	case StatusRetrying:
 		before := p.Err
 		if p.promise(r, r.Attempt); before != nil {
-			p.Err = before // the failed record contains more of the error
+			p.Err = before // the failed record contains more information about the error
 		}
 	case StatusInterrupted, StatusAwaiting:
 		p.stop(r)
@@ -143,7 +143,7 @@ func (p *Progress) stop(r *Record) {
 		if p.Parked && p.Phase == StateRunning { // by an interceptor: the attempt is made when the delay has passed
 			p.Phase, p.Attempt, p.Delay = StateWaiting, int32(r.Attempt), r.Delay
 		}
-		if p.Parked && r.Delay > 0 { // the rest of the delay, according to the time of the record
+		if p.Parked && r.Delay > 0 { // r.Delay is the rest of the delay at the time of the record
 			p.Since = r.Time.Add(r.Delay - p.Delay)
 		}
 	case StageIntercept: // the attempt had no effect

@@ -55,8 +55,8 @@ func (r Reason) String() string {
 	return enum.Name(reasonNames[:], uint8(r), "reason")
 }
 
-// IsExhaustion reports whether a call failed because no attempt, no time or no
-// retry budget was left.
+// IsExhaustion reports whether a call failed because there were no attempts, no time or no retry
+// budget left.
 func (r Reason) IsExhaustion() bool {
 	return r == ReasonExhausted || r == ReasonRetryTimeout || r == ReasonBudget
 }

@@ -9,13 +9,12 @@ import (
 	"github.com/reprise-go/reprise/internal/enum"
 )
 
-// A Record is one immutable fact about a call or a run. History keeps records,
-// publishers carry them, printers show them. Restored records are of the same
-// type as live ones. A reader of a record must not change what its Detail
-// points to.
+// A Record is one immutable fact about a call or a run. History keeps records, publishers transmit
+// them, and printers show them. Restored records are of the same type as live ones. Whoever reads a
+// record must not change what its Detail points to.
 type Record struct {
 	RunID      string
-	Seq        uint64    // the position in the run, from 1 and without gaps
+	Seq        uint64    // position in the run, from 1 and without gaps
 	Generation uint64    // number of the opening of the run that wrote the record, from 1
 	Time       time.Time // in UTC, without a monotonic reading
 	Address    Address   // zero for facts about the run itself
@@ -33,14 +32,14 @@ type Record struct {
 	Class       Class  // of Err
 	DelaySource Source // who chose Delay
 
-	Attempt     int  // number of the attempt, from 0; in a retrying record, of the next attempt
+	Attempt     int  // number of the attempt, from 0; in a retrying record, the next attempt's
 	MaxAttempts int  // -1 if there is no limit
-	WillRetry   bool // of a failed attempt: another attempt follows
+	WillRetry   bool // in the record of a failed attempt: another attempt follows
 	Replayed    bool // published again from restored history
 
-	Duration time.Duration // of the attempt, in records that end an attempt
-	// Elapsed is the time that the call has taken so far, including all attempts and waits. It does
-	// not include the time between the last record before a crash and the next opening of the run.
+	Duration time.Duration // how long the attempt took; set in records that end an attempt
+	// Elapsed is how long the call has taken so far, including all attempts and waits. It does not
+	// include the time between the last record before a crash and the next opening of the run.
 	Elapsed time.Duration
 	Delay   time.Duration // in failed records with WillRetry and in retrying records: the wait before the next attempt; in started records: the wait before this attempt
 
@@ -57,12 +56,11 @@ type Detail struct {
 	Usage     Usage
 	Message   string         // of a log line or a question; the description of a run
 	Severity  slog.Level     // of a log line
-	Metadata  map[string]any // of a log line; in a record that ends an attempt: the attempt's attributes
-	NoStore   bool           // of a completed call: its output is not kept, and the call is made again on resume
+	Metadata  map[string]any // metadata of a log line; attributes of the attempt that the record ends
+	NoStore   bool           // the output of this completed call is not kept; on resume, the call is made again
 	Branches  int            // of a group that starts: the number of its branches
 
-	// Cached is set for a completed call whose output came from a cache: its
-	// handler did not run.
+	// Cached is set for a completed call whose output came from a cache. The handler did not run.
 	Cached bool
 
 	// Compensable is set for a completed call whose actor has a compensation: the call is undone if
@@ -84,13 +82,13 @@ type Detail struct {
 	// a call receives the signal has the same ID. Signal is empty in other records.
 	Signal string
 
-	Schema  json.RawMessage // of a question: the JSON schema of its answer
-	InDoubt *CallInDoubt    // of a question about a call in doubt
+	Schema  json.RawMessage // JSON schema of the answer to a question
+	InDoubt *CallInDoubt    // in a question about a call in doubt: the call
 
-	// Fingerprint is set for a completed call with NoStore. It consists of 8 random bytes and one
-	// more byte: the first byte of the encoded output's HMAC-SHA-256 with the random bytes as the
+	// Fingerprint is set for a completed call with NoStore. It consists of 8 random bytes, followed
+	// by the first byte of the HMAC-SHA-256 of the encoded output, with the random bytes as the
 	// key. One byte is enough to see that the output is probably the same when the call is made
-	// again, but too little to confirm a guess of the output. Fingerprint is empty if the output
+	// again, but not enough to confirm a guess of the output. Fingerprint is empty if the output
 	// cannot be encoded and restored.
 	Fingerprint []byte
 
@@ -99,7 +97,7 @@ type Detail struct {
 	// apart.
 	Overlaps bool
 
-	Awaits AwaitKind // of a question: what it waits for
+	Awaits AwaitKind // what a question waits for
 
 	// Replaces describes the outcome that is replaced when a call is made again. It is set in the
 	// first record after that outcome, and nil in all other records.
@@ -114,21 +112,21 @@ type Detail struct {
 	// effect in doubt. Only the place of Effect is set.
 	Effect *Effect
 
-	// SetInFork is true for an outcome, or an answer, that somebody has set in a fork.
+	// SetInFork is true for an outcome or an answer that somebody has set in a fork.
 	SetInFork bool
 
-	// ToolCall is the ID that a model's response gave to the call it asked for. It is empty for
-	// calls that a program makes.
+	// ToolCall is the ID that a model's response gave to the call that it asked for. It is empty
+	// for calls that a program makes by itself.
 	ToolCall string
 
 	// InputArtifacts are the references to artifacts that the input of a run contains. They are in the
 	// run's first record, so that the artifacts are kept from the start of the run.
 	InputArtifacts []string
 
-	// AfterReworded is set for an LLM call that starts after another call, in the same place and
-	// with the same identity, was answered from its record in the same opening of the run even
-	// though its request had changed. The two requests come from different programs, so they do not
-	// show whether a later program makes the two calls in another order.
+	// AfterReworded is set for an LLM call that starts after another call in the same place and
+	// with the same identity was answered from its record, even though the request of that call had
+	// changed. Both happened in the same opening of the run. The two requests come from different
+	// programs, so they do not show whether a later program makes the two calls in another order.
 	AfterReworded bool
 
 	// NamedCalls is set for a call that failed because calls directly inside it had failed. It lists
@@ -146,7 +144,7 @@ type Detail struct {
 	Redacted bool
 }
 
-// Replaced is the outcome of a call that is made again.
+// Replaced describes the outcome of a call that is made again.
 type Replaced struct {
 	Seq      uint64 // number of the record with the outcome
 	Status   Status // completed or failed
@@ -161,14 +159,14 @@ type CallInDoubt struct {
 	Attempt int       // the number of the attempt that had begun, from 0
 	Starts  int       // attempts that began, over all openings of the run
 	Began   time.Time // when the last attempt began; zero if it is not known
-	Input   []byte    // the call's input, encoded; nil if it was not kept
+	Input   []byte    // encoded input of the call; nil if it was not kept
 
 	// If the call has not begun and might repeat an effect of another call, Effect is that effect,
 	// with only its place, InDoubt and NoOutput set. Otherwise Effect is nil.
 	Effect *Effect
 
 	// IdempotencyKey is the key that core.IdempotencyKey returns in the call. Other systems may
-	// know the call's effect by that key. It is empty if Effect is set.
+	// know the effect of the call by this key. IdempotencyKey is empty if Effect is set.
 	IdempotencyKey string
 
 	// Cause is the text of the error with which the attempt ended. It is empty if the run stopped
@@ -176,21 +174,21 @@ type CallInDoubt struct {
 	Cause string
 }
 
-// An Effect is something that a call did and that must not be done twice: the call completed, or
-// may have taken effect. An effect's place consists of its run, its address and the number of its
-// record.
+// An Effect is something that a call has done, or may have done, and that must not be done twice:
+// the call completed, or may have taken effect. The place of an effect consists of its run, its
+// address and the number of its record.
 type Effect struct {
-	RunID   string  `json:"run_id,omitempty"` // the run of the call; empty if it is the record's own run
+	RunID   string  `json:"run_id,omitempty"` // run of the call; empty for the record's own run
 	Address Address `json:"address"`
-	Seq     uint64  `json:"seq,omitempty"` // number of the record with the call's outcome, or with its latest start
+	Seq     uint64  `json:"seq,omitempty"` // number of the record with the call's outcome or latest start
 
 	Kind    Kind   `json:"event_type,omitempty"`
 	Name    string `json:"name,omitempty"` // of the actor
 	Input   Hash   `json:"-"`              // the identity of the input
 	InDoubt bool   `json:"in_doubt,omitempty"`
 
-	// NoOutput is set if the call completed, but its output is not on record or cannot be read.
-	// Otherwise the output of a completed call is in Output or an artifact.
+	// NoOutput is set if the call completed, but its output was not recorded or cannot be read.
+	// Otherwise, the output of a completed call is in Output or in an artifact.
 	NoOutput bool   `json:"no_output,omitempty"`
 	Output   []byte `json:"-"`
 	Artifact string `json:"artifact,omitempty"`
@@ -224,8 +222,8 @@ type Fork struct {
 	// call has the same effect as the parent's call.
 	Made []MadeCall `json:"made,omitempty"`
 
-	// Effects lists the parents' effects after the point of the fork. The fork's calls take them
-	// over.
+	// Effects lists the effects of the parents after the point of the fork. The calls of the fork
+	// take them over.
 	Effects []Effect `json:"effects,omitempty"`
 }
 
@@ -245,23 +243,23 @@ type MadeCall struct {
 // A Claim is the next call, group, step or question of a scope.
 type Claim struct {
 	Address Address
-	Ordinal int // among all claims of the scope, from 1
+	Ordinal int // position among all claims of the scope, from 1
 	Kind    Kind
 	Name    string // of the actor
 	Input   Hash   // the identity of the input; zero if it is not known
 }
 
-// Source identifies what chose a delay. It is 0 if there is no delay.
+// Source says what chose a delay. It is 0 if there is no delay.
 type Source uint8
 
 // The sources of delays.
 const (
 	SourceBackoff Source = iota + 1 // the retry configuration
 	SourceServer                    // the service, by Retry-After
-	SourceBreaker                   // a circuit breaker: when it lets an attempt through again
+	SourceBreaker                   // a circuit breaker, by when it lets an attempt through again
 )
 
-// String returns the name used on the wire.
+// String returns the wire name.
 func (s Source) String() string {
 	return enum.Name([]string{"", "backoff", "retry_after", "breaker"}, uint8(s), "source")
 }
@@ -356,8 +354,8 @@ func (r *Record) AnsweredBy() string {
 // IsRetry reports whether r is about an attempt after the first.
 func (r *Record) IsRetry() bool { return r.Attempt > 0 }
 
-// TotalAttempts returns the number of attempts that were made. It is 0 if a
-// call ended before its first attempt.
+// TotalAttempts returns the number of attempts that were made. It is 0 if the call ended before its
+// first attempt.
 func (r *Record) TotalAttempts() int {
 	switch r.Stage {
 	case StageDefinition, StageEntry, StagePrecondition, StageWait:
@@ -380,8 +378,8 @@ func (r *Record) IsParked() bool {
 	return r.Kind.IsCall() && r.Status == StatusAwaiting && r.Stage == StageWait
 }
 
-// Retrying returns the retrying record that follows r, a failed record with WillRetry. The retrying
-// record is about the next attempt and specifies when that attempt may begin.
+// Retrying returns the retrying record that follows r, which must be a failed record with
+// WillRetry. The retrying record is about the next attempt, and says when that attempt may begin.
 func (r Record) Retrying() Record {
 	r.Status, r.WillRetry = StatusRetrying, false
 	r.Attempt++

@@ -15,13 +15,14 @@ import (
 // [Record.Redacted].
 var ErrRedacted = errors.New("record: the value was redacted; the run's store still contains it")
 
-// Redacted returns a copy of r for consoles, the wire and logs. redact is applied to every string
-// in it that came from a call: errors, messages, metadata, and the previews of inputs and outputs,
-// whose values can no longer be decoded from the copy. Names, addresses, usage, hashes and
-// references to artifacts are not changed. A string on which redact panics becomes "(redacted)".
+// Redacted returns a copy of r for consoles, for transmission and for logs. redact is applied to
+// every string in the copy that came from a call: errors, messages, metadata, and the previews of
+// inputs and outputs. The values of inputs and outputs can no longer be decoded from the copy.
+// Names, addresses, usage, hashes and references to artifacts are not changed. If redact panics on
+// a string, the string becomes "(redacted)".
 //
-// Code that shows the copy shows the redacted strings, because [Preview], the errors and
-// [Record.MarshalJSON] return those. An error of the copy is a *[Error] or an *[InterruptedError]:
+// Code that shows the copy shows the redacted strings, because these are what [Preview], the errors
+// and [Record.MarshalJSON] return. An error of the copy is a *[Error] or an *[InterruptedError]:
 // errors.Is finds registered errors in it, but errors.As finds none of the call's errors.
 func (r Record) Redacted(redact func(string) string) Record {
 	if redact == nil {
@@ -54,7 +55,7 @@ func (x redaction) err(err error) error {
 	if err == nil {
 		return nil
 	}
-	//nolint:errorlint // an interrupt itself, as Record.Interrupt returns it
+	//nolint:errorlint // the interrupt itself, as Record.Interrupt returns it
 	if e, ok := err.(*InterruptedError); ok && e != nil {
 		redacted := *e
 		redacted.Message, redacted.By, redacted.Cause = x.text(e.Message), x.text(e.By), x.err(e.Cause)
@@ -112,10 +113,10 @@ func (x redaction) value(v any) any {
 	}
 	data, err := marshalSafely(v)
 	if err != nil {
-		return x.previewText(codec.EncodeAny(v)) // EncodeAny detects values that contain themselves
+		return x.previewText(codec.EncodeAny(v)) // EncodeAny detects a value that contains itself
 	}
 	switch v.(type) {
-	case map[string]any, []any: // these do not contain themselves
+	case map[string]any, []any: // none of these contains itself
 		return codec.RedactTree(v, x.text, x.value) // before JSON encodes bytes in base64
 	}
 	plain, err := codec.RedactJSON(data, x.marshaled)
@@ -125,7 +126,7 @@ func (x redaction) value(v any) any {
 	return plain
 }
 
-// marshaled redacts a JSON string, which may hold bytes in base64.
+// marshaled redacts a JSON string, which may contain bytes in base64.
 func (x redaction) marshaled(text string) string {
 	redacted := x.text(text)
 	if redacted != text || len(text) < 8 {
@@ -141,7 +142,7 @@ func (x redaction) marshaled(text string) string {
 	return text
 }
 
-// textOf is like fmt.Sprint, but returns the value's type if a method of the value panics.
+// textOf is like fmt.Sprint, but returns the type of v if a method of v panics.
 func textOf(v any) (text string) {
 	defer func() {
 		if recover() != nil {
@@ -158,7 +159,7 @@ const (
 	redactedMark = "reprise redacted "
 )
 
-// preview returns bytes that replace an encoded value. For these bytes, Preview returns the
+// preview returns bytes to replace an encoded value. Given these bytes, Preview returns the
 // redacted text of the value.
 func (x redaction) preview(encoded []byte) []byte {
 	if len(encoded) == 0 {

@@ -29,10 +29,10 @@ type keptError struct {
 	Other   *Error     `json:"other,omitempty"` // set for keptOther
 }
 
-// The kinds of keptError that are not names of a standardType.
+// The kinds of keptError other than names of a standardType.
 const (
 	keptSentinel = "sentinel" // a registered error: its name and its text
-	keptTyped    = "typed"    // an error of a registered type: the name of the value of Error.Typed that holds it
+	keptTyped    = "typed"    // an error of a registered type, by the name of its value in Error.Typed
 	keptOther    = "other"    // any other error: whether it is a timeout, and whether it is temporary
 )
 
@@ -54,7 +54,7 @@ type parts struct {
 	inner   error
 }
 
-// text returns the text at i, or an empty string if there is none.
+// text returns the text with index i, or an empty string if there is none.
 func (p *parts) text(i int) string {
 	if i < len(p.texts) {
 		return p.texts[i]
@@ -62,7 +62,7 @@ func (p *parts) text(i int) string {
 	return ""
 }
 
-// number returns the number at i, or 0 if there is none.
+// number returns the number with index i, or 0 if there is none.
 func (p *parts) number(i int) int64 {
 	if i < len(p.numbers) {
 		return p.numbers[i]
@@ -70,7 +70,7 @@ func (p *parts) number(i int) int64 {
 	return 0
 }
 
-// wrapped returns the inner error, for a type whose Error method needs one.
+// wrapped returns the inner error. It is meant for types whose Error method needs one.
 func (p *parts) wrapped() error {
 	if p.inner == nil {
 		return &Error{Message: "(unknown)"}
@@ -98,7 +98,7 @@ var (
 	standardByName = make(map[string]*standardType)
 )
 
-// addStandard adds the type E, whose errors can all be restored.
+// addStandard adds the type E. All errors of this type can be restored.
 func addStandard[E error](name string, keep func(E) parts, restore func(parts) E) {
 	addStandardIf(name, func(e E) (parts, bool) { return keep(e), true }, restore)
 }
@@ -159,7 +159,7 @@ func (c *collector) add(tree *errorTree, whole bool) {
 		if i > 0 || whole {
 			c.keep(err)
 		}
-		switch e := err.(type) { //nolint:errorlint // each error of the tree by itself
+		switch e := err.(type) { //nolint:errorlint // each error by itself, not what it wraps
 		case *Error:
 			for _, restored := range e.standard() {
 				inside := treeOf(restored)
@@ -171,7 +171,7 @@ func (c *collector) add(tree *errorTree, whole bool) {
 	}
 }
 
-// askFor keeps the errors that only an As method finds.
+// askFor keeps the errors that can be found only with an As method.
 func (c *collector) askFor(as func(any) bool) {
 	var (
 		net       net.Error
@@ -231,7 +231,8 @@ func (c *collector) isNew(err error) bool {
 	return n.hasTimeout && n.hasTemporary && !c.hasNetError || n.hasTimeout && !c.hasTimeout || n.hasTemporary && !c.hasTemporary
 }
 
-// maxStandardDepth is how many errors of the standard library may wrap one another.
+// maxStandardDepth is the maximum number of errors of the standard library that are kept if each
+// wraps the next.
 const maxStandardDepth = 8
 
 // keepInner returns err in the form in which it is kept, or nil if err is nil.
@@ -330,7 +331,7 @@ func (k *keptError) restore(levels int) error {
 	return standardByName[k.Kind].restore(p)
 }
 
-// other returns an error of no known type.
+// other returns an error whose type is not known.
 func (k *keptError) other() error {
 	if len(k.Numbers) < 2 {
 		return k.Other
@@ -348,8 +349,8 @@ func (k *keptError) other() error {
 	return k.Other
 }
 
-// restoredError is an error with methods that an [Error] does not have: errors.As finds them only
-// if the original had them.
+// restoredError is an error with methods that an [Error] does not have. errors.As can thus find
+// these methods only if the original error had them.
 type restoredError struct{ err *Error }
 
 func (e *restoredError) Error() string    { return e.err.Message }
@@ -378,8 +379,8 @@ type restoredNetwork struct {
 
 func (e *restoredNetwork) Temporary() bool { return e.temporary }
 
-// isStandard reports whether e contains, by value, an error of the standard library whose type is
-// comparable, such as a base64.CorruptInputError.
+// isStandard reports whether e contains an error of the standard library that is equal to target
+// and whose type is a comparable value type, such as base64.CorruptInputError.
 func (e *Error) isStandard(target error) bool {
 	t := reflect.TypeOf(target)
 	if t == nil || standardByType[t] == nil || t.Kind() == reflect.Pointer || t == reflect.TypeFor[syscall.Errno]() {
@@ -417,7 +418,7 @@ func brokenJSON(text string) (document string, ok bool) {
 func brokenAt(text string) string {
 	quoted, err := strconv.QuotedPrefix(strings.TrimPrefix(text, "invalid character "))
 	if err != nil {
-		return "" // the text is about the end of the input
+		return "" // the text is that for an unexpected end of the input
 	}
 	character, err := strconv.Unquote(quoted)
 	if r := []rune(character); err == nil && len(r) == 1 && r[0] <= 0xff {
@@ -426,7 +427,7 @@ func brokenAt(text string) string {
 	return ""
 }
 
-// syntaxErrorOf returns the error from parsing a JSON document.
+// syntaxErrorOf returns the syntax error of a JSON document.
 func syntaxErrorOf(document string) *json.SyntaxError {
 	var into any
 	var e *json.SyntaxError

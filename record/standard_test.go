@@ -65,7 +65,7 @@ type unwillingText struct{}
 
 func (unwillingText) MarshalText() ([]byte, error) { return nil, io.ErrShortBuffer }
 
-// slow is an unregistered, user-defined net.Error.
+// slow is a net.Error defined by a user and not registered.
 type slow struct{ timeout, temporary bool }
 
 func (slow) Error() string     { return "slow" }
@@ -79,7 +79,7 @@ func (late) Error() string   { return "late" }
 func (late) Timeout() bool   { return true }
 func (e late) Unwrap() error { return e.err }
 
-// busyError is a registered type that is a net.Error.
+// busyError is a registered error type that implements net.Error.
 type busyError struct{ Yes bool }
 
 func (*busyError) Error() string     { return "busy" }
@@ -260,7 +260,7 @@ func found[E any](err error) string {
 			}
 		}
 	}
-	for _, s := range standardSentinels { // also in the error that errors.As found
+	for _, s := range standardSentinels { // also look in the error that errors.As found
 		if inside, ok := any(e).(error); ok && errors.Is(inside, s) {
 			text += fmt.Sprintf(" is %v", s)
 		}
@@ -331,7 +331,7 @@ func TestErrnosAreKeptByName(t *testing.T) {
 	assert.NotErrorAs(t, restored(t, syscall.Errno(4000)), &no, "a number without a name is not restored")
 }
 
-// The recorded form of an error has a limited size, whatever the error wraps.
+// The recorded form of an error has a limited size, no matter what the error wraps.
 func TestWhatIsKeptOfErrorsIsBounded(t *testing.T) {
 	size := func(err error) int {
 		n := 0
@@ -359,8 +359,8 @@ func TestWhatIsKeptOfErrorsIsBounded(t *testing.T) {
 	assert.Less(t, size(&net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80}, Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}), 400, "a common error")
 }
 
-// FuzzRestoredErrors restores errors of the standard library from any bytes,
-// calls their methods and encodes them again. Nothing panics.
+// FuzzRestoredErrors restores errors of the standard library from arbitrary bytes, calls their
+// methods, and encodes them again. None of this may panic.
 func FuzzRestoredErrors(f *testing.F) {
 	for _, err := range standardErrors(f) {
 		for _, typed := range record.ErrorOf(err).Typed {

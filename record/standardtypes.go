@@ -20,7 +20,7 @@ import (
 
 // init registers the error types of the standard library whose values can be restored.
 func init() {
-	// A number that has a name is kept as a sentinel; other numbers are kept as their text.
+	// A number that has a name is kept as a sentinel. Any other number is kept as text.
 	addStandardIf("syscall.Errno", func(syscall.Errno) (parts, bool) { return parts{}, false }, func(parts) syscall.Errno { return 0 })
 
 	addStandard("fs.PathError",
@@ -160,7 +160,7 @@ func addJSON() {
 		},
 		func(p parts) *json.SyntaxError {
 			e := syntaxErrorOf(p.text(0))
-			if e == nil { // the document is valid in this release of Go
+			if e == nil { // the document has become valid in this release of Go
 				e = new(json.SyntaxError)
 			}
 			e.Offset = p.number(0)
@@ -205,8 +205,8 @@ func addJSON() {
 		}, restoreMarshalerError)
 }
 
-// restoreMarshalerError rebuilds the error of a MarshalJSON method, or of a MarshalText method if
-// the second number is 1. Only package json can set that method.
+// restoreMarshalerError rebuilds the error of a MarshalJSON method or, if the second number is 1,
+// of a MarshalText method. Only package json can set which method it was.
 func restoreMarshalerError(p parts) *json.MarshalerError {
 	e := new(json.MarshalerError)
 	if p.number(1) == 1 {

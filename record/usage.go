@@ -2,23 +2,23 @@ package record
 
 import "math"
 
-// Usage is what a call consumed at a metered service.
+// Usage says what a call has consumed at a metered service.
 type Usage struct {
 	InputTokens  int     `json:"input_tokens,omitempty"` // all input tokens, including cached ones
 	OutputTokens int     `json:"output_tokens,omitempty"`
 	Cost         float64 `json:"cost,omitempty"` // in a currency of the caller's choice
 
-	// Parts of the above that are priced differently.
+	// Parts of the tokens above that are priced differently.
 	CachedInputTokens int `json:"cached_input_tokens,omitempty"` // input read from the service's cache
 	CacheWriteTokens  int `json:"cache_write_tokens,omitempty"`  // input written to the service's cache
 	ReasoningTokens   int `json:"reasoning_tokens,omitempty"`    // output that is reasoning and not part of the answer
 
-	// Estimated is set if a part was estimated because the service did not report it, for example
-	// because a stream broke off.
+	// Estimated is set if a part of the usage was estimated because the service did not report it,
+	// for example because a stream broke off.
 	Estimated bool `json:"estimated,omitempty"`
 }
 
-// TotalTokens returns the sum of input and output.
+// TotalTokens returns the sum of input and output tokens.
 func (u Usage) TotalTokens() int { return u.InputTokens + u.OutputTokens }
 
 // IsZero reports whether nothing was consumed.

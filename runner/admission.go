@@ -11,11 +11,11 @@ import (
 // An admission counts the runs that are waiting to begin, so that Start can enforce its limits.
 // Runner.mu guards it.
 type admission struct {
-	starting    map[string]int    // starts that were admitted and have not returned, by run
-	byPrincipal map[string]int    // runs that wait, and starts that have not returned, by principal
-	principalOf map[string]string // the principals of the runs that wait, by run
+	starting    map[string]int    // number of admitted starts that have not returned, by run
+	byPrincipal map[string]int    // waiting runs, and starts that have not returned, by principal
+	principalOf map[string]string // principals of the waiting runs, by run
 
-	stored   int       // runs that wait in the store, if the queue is shared with other processes
+	stored   int       // number of waiting runs in the store, if other processes share the queue
 	storedAt time.Time // when stored was counted
 }
 
@@ -23,11 +23,12 @@ func newAdmission() admission {
 	return admission{starting: make(map[string]int), byPrincipal: make(map[string]int), principalOf: make(map[string]string)}
 }
 
-// countEvery is how long a count of the runs in the store is used before they are counted again.
+// countEvery is how long a count of the runs in the store is used before the runs are counted
+// again.
 const countEvery = time.Second
 
-// admit returns an error if a start would exceed the limits. Otherwise the caller must call done
-// once the run has been started, or starting it has failed.
+// admit returns an error if a start would exceed the limits. Otherwise, the caller must call done
+// once the run has been started or could not be started.
 func (r *Runner) admit(ctx context.Context, runID, principal string) (done func(isNew bool), err error) {
 	if err := r.countStored(ctx); err != nil {
 		return nil, err
@@ -54,8 +55,8 @@ func (r *Runner) admit(ctx context.Context, runID, principal string) (done func(
 	return func(isNew bool) { r.endStart(runID, principal, isNew) }, nil
 }
 
-// countQueued returns how many runs wait to begin, including those that are being started. r.mu
-// must be held.
+// countQueued returns how many runs are waiting to begin, including those that are just being
+// started. r.mu must be held.
 func (r *Runner) countQueued() int {
 	if r.heap == nil {
 		return r.admission.stored + len(r.admission.starting)
@@ -71,7 +72,7 @@ func (r *Runner) countQueued() int {
 	return queued
 }
 
-// endStart ends a start. If the run has begun in the meantime, it no longer waits.
+// endStart ends a start. If the run has begun in the meantime, it is no longer waiting.
 func (r *Runner) endStart(runID, principal string, isNew bool) {
 	isQueued := r.heap == nil || r.heap.has(runID)
 	r.mu.Lock()
@@ -92,7 +93,7 @@ func (r *Runner) endStart(runID, principal string, isNew bool) {
 	}
 }
 
-// leave stops counting a run that no longer waits. Runner.mu must be held.
+// leave stops counting a run that is no longer waiting. Runner.mu must be held.
 func (a *admission) leave(runID string) {
 	if principal, ok := a.principalOf[runID]; ok {
 		delete(a.principalOf, runID)
@@ -138,7 +139,7 @@ func (r *Runner) countStored(ctx context.Context) error {
 	return nil
 }
 
-// has reports whether a run waits in the queue.
+// has reports whether a run is waiting in the queue.
 func (h *heapQueue) has(runID string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

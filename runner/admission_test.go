@@ -67,7 +67,7 @@ func TestStartsBeyondMaxQueuedAreRefused(t *testing.T) {
 	})
 }
 
-// TestStartsBeyondTheQuotaOfAPrincipalAreRefused: a run counts until it begins, or until
+// TestStartsBeyondTheQuotaOfAPrincipalAreRefused checks that a run counts until it begins, or until
 // it can no longer begin.
 func TestStartsBeyondTheQuotaOfAPrincipalAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestRunsOfASharedQueueAreCountedInTheStore(t *testing.T) {
 			_, err := store.Update(t.Context(), id, func(i *snapshot.Info) error { i.Status = snapshot.StatusCompleted; return nil })
 			require.NoError(t, err)
 		}
-		sleep(time.Second) // until the count is outdated
+		sleep(time.Second) // wait until the count is outdated
 		require.NoError(t, start("d", "ann"))
 		require.NoError(t, start("e", "ann"))
 		require.ErrorIs(t, start("f", "carl"), runner.ErrTooMany)
@@ -169,7 +169,7 @@ func TestStoppingRunnerStartsNothing(t *testing.T) {
 	})
 }
 
-// failingStore cannot be read while down is set.
+// failingStore is a store that cannot be read while down is set.
 type failingStore struct {
 	snapshot.Store
 	down atomic.Bool

@@ -34,8 +34,8 @@ func (s *deniedArtifacts) Put(ctx context.Context, data []byte) (string, error) 
 	return s.Store.Put(ctx, data)
 }
 
-// A person answers that a call in doubt has completed, while its output cannot be stored. The run
-// must not stay paused, because no question that could continue it is open.
+// A person answers that a call in doubt has completed, but its output cannot be stored. The run
+// must not remain paused, because there is no open question with which it could be continued.
 func TestARunWhoseAnswerCannotBeStoredIsInterrupted(t *testing.T) {
 	for _, root := range []string{"pay", "agent"} {
 		t.Run(root, func(t *testing.T) {

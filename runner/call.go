@@ -34,24 +34,25 @@ func (e *CalledError) Error() string {
 	return "runner: run " + e.RunID + " has ended as " + string(e.Status) + ": " + e.Message
 }
 
-// Call starts a run of the named program and returns the run's output when it has completed. It
-// must be called by a handler of a run that a runner executes. The called run is started once,
-// however often the process is killed. It is a separate run: it is queued regardless of Start's
-// limits, is shown with the run that called it, and can be stopped, retried and answered. While it
-// runs, the calling run is paused, as by core.Receive: Call then returns a *core.InterruptedError,
-// which the handler must return.
+// Call starts a run of the named program and returns the output of that run once it has completed.
+// Call must be called by a handler of a run that a runner executes. The called run is started only
+// once, no matter how often the process is killed. It is a run of its own: it is queued regardless
+// of the limits of Start, is shown together with the run that called it, and can be stopped,
+// retried and answered. While the called run is running, the calling run is paused, as it is by
+// core.Receive: Call then returns a *core.InterruptedError, which the handler must return.
 //
-// The input is as for [Runner.Start]. Out is the program's output type. If the called run failed or
-// was cancelled, the error is a *[CalledError], and is permanent. If the called run is interrupted,
-// Call waits until it continues and ends. If the called run failed, and [Runner.Retry] is used on
-// the called run and then on the calling run, Call returns the new result. Cancelling the calling
-// run does not stop the runs that it has called. If a call around Call is retried within the
-// calling run, Call starts another run, just as every call inside a retried call is made again.
+// The input is the same as for [Runner.Start]. Out is the output type of the program. If the called
+// run failed or was cancelled, the error is a *[CalledError], and is permanent. If the called run
+// is interrupted, Call waits until it continues and ends. If the called run failed, and
+// [Runner.Retry] is used on the called run and then on the calling run, Call returns the new
+// result. Cancelling the calling run does not stop the runs that it has called. If a call around
+// Call is retried within the calling run, Call starts another run, just as every other call inside
+// a retried call is made again.
 //
-// In two cases, the calling run waits until it is opened again. In the first, the called run is
-// deleted before it has ended; cancel a run before you delete it. In the second, the calling run is
-// a fork that keeps the start of the called run in a branch of a group, and the called run ends
-// later; fork at that branch, or at the group.
+// There are two cases in which the calling run waits until it is opened again. In the first, the
+// called run is deleted before it has ended. To avoid this, cancel a run before you delete it. In
+// the second, the calling run is a fork that keeps the start of the called run in a branch of a
+// group, and the called run ends later. To avoid this, fork at that branch, or at the group.
 func Call[Out any](ctx context.Context, program string, input any) (Out, error) {
 	var zero Out
 	r, _ := ctx.Value(runnerKey{}).(*Runner)
@@ -82,8 +83,8 @@ func Call[Out any](ctx context.Context, program string, input any) (Out, error) 
 	}
 }
 
-// storeStep is a step that uses the store. If the store cannot be reached, the step does not fail:
-// the run is interrupted, and continues by itself.
+// storeStep is a step that uses the store. If the store cannot be reached, the step does not fail.
+// Instead, the run is interrupted, and later continues by itself.
 func storeStep[T any](ctx context.Context, name string, f func(context.Context) (T, error)) (T, error) {
 	return core.Step(ctx, name, func(ctx context.Context) (T, error) {
 		v, err := f(ctx)
@@ -136,8 +137,8 @@ func (r *Runner) startCalled(ctx context.Context, from, name string, input any) 
 
 // endOfCalled returns the state of a called run that may have ended. It first waits until no
 // process has the run open, since the signal is sent just before the run is closed. If the called
-// run failed, was cancelled or was deleted, endOfCalled returns an error. A retry of the calling
-// run then reads the state again, since the called run may have been retried, too.
+// run failed, was cancelled or was deleted, endOfCalled returns an error. When the calling run is
+// retried, it then reads the state again, since the called run may have been retried too.
 func (r *Runner) endOfCalled(ctx context.Context, runID string) (calledEnd, error) {
 	info, err := r.awaitClosed(ctx, runID)
 	switch {
@@ -152,11 +153,11 @@ func (r *Runner) endOfCalled(ctx context.Context, runID string) (calledEnd, erro
 	return calledEnd{info.Status}, nil
 }
 
-// awaitClosed waits until no process has the run open, and returns the run's info.
+// awaitClosed waits until no process has the run open, and then returns the info of the run.
 func (r *Runner) awaitClosed(ctx context.Context, runID string) (snapshot.Info, error) {
 	info, err := r.store.Info(ctx, runID)
 	if err != nil || !info.Open {
-		return info, err // Watch would wait for the creation of a run that does not exist
+		return info, err // for a missing run, Watch would wait for its creation
 	}
 	for event, err := range r.store.Watch(ctx, snapshot.WatchOptions{RunID: runID}) {
 		switch {
@@ -171,9 +172,9 @@ func (r *Runner) awaitClosed(ctx context.Context, runID string) (snapshot.Info, 
 	return snapshot.Info{}, context.Cause(ctx)
 }
 
-// signalEarlierEnd repeats the signal that a called run has ended, for a calling run that is about
-// to wait for it. The first signal was not accepted if the calling run had failed and is now being
-// retried. It was sent to another run if the calling run is a fork.
+// signalEarlierEnd sends again the signal that a called run has ended, because the calling run is
+// about to wait for it. If the calling run had failed and is now being retried, the first signal
+// was not accepted. If the calling run is a fork, the first signal was sent to another run.
 func (r *Runner) signalEarlierEnd(ctx context.Context, callerID string, called calledRun) {
 	info, err := r.store.Info(ctx, called.RunID)
 	if isEnded := err == nil && !info.Open && info.Status.HasEnded(); !isEnded && !errors.Is(err, snapshot.ErrNotFound) {
@@ -210,7 +211,7 @@ func (r *Runner) tellCaller(ctx context.Context, o *openRun, st *state.Execution
 	r.continueAnswered(ctx, o.caller.RunID)
 }
 
-// errors.Is and errors.As also find these errors in an error that was restored from a record.
+// Let errors.Is and errors.As find these errors in an error that was restored from a record.
 func init() {
 	record.RegisterError("runner.ErrNoRunner", ErrNoRunner)
 	record.RegisterErrorType[*CalledError]("runner.CalledError")

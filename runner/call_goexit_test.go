@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// The calling run must not wait forever.
+// The calling run must not wait forever for a result.
 func TestCallReturnsIfTheCalledRunEndsItsGoroutine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRunner(t, memstore.New(), runner.Options{})

@@ -39,8 +39,8 @@ var calling = agent("calling", func(ctx context.Context, in word) (string, error
 	return all, nil
 })
 
-// There is only one slot: a run that kept it while waiting for the runs that it has
-// called would wait forever.
+// There is only one slot. A run that kept the slot while waiting for the runs that it has called
+// would wait forever.
 func TestRunCallsOthersWithoutASlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
@@ -142,7 +142,8 @@ func TestCallEndsAsTheCalledRunDoes(t *testing.T) {
 	}
 }
 
-// The called run is cancelled while it is open, and its process is killed before it has closed the run.
+// The called run is cancelled while it is open, and its process is killed before it can close the
+// run.
 func TestCallEndsIfTheCalledRunIsCancelledAndKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &copiedStore{Store: memstore.New()}
@@ -176,8 +177,8 @@ func TestCallEndsIfTheCalledRunIsCancelledAndKilled(t *testing.T) {
 	})
 }
 
-// A called run that failed is retried. The run that called it is then retried, too, and gets the
-// output, even if it is retried before the called run has ended.
+// A called run has failed and is retried. The run that called it is then retried too, and gets the
+// output even if it is retried before the called run has ended.
 func TestRetriedRunSeesTheRetryOfTheRunItCalled(t *testing.T) {
 	for name, isDone := range map[string]bool{"that has ended": true, "that is running": false} {
 		t.Run(name, func(t *testing.T) {
@@ -220,8 +221,8 @@ func TestRetriedRunSeesTheRetryOfTheRunItCalled(t *testing.T) {
 	}
 }
 
-// The calling run fails because one called run has failed; another called run ends later. Both the
-// called run that failed and the calling run are then retried.
+// The calling run fails because one of the runs that it called has failed. Another called run ends
+// only after that. Then both the failed called run and the calling run are retried.
 func TestRetriedRunSeesTheEndOfARunThatItMissed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
@@ -296,7 +297,8 @@ func TestCallOfADeletedRunFails(t *testing.T) {
 	})
 }
 
-// A lostStore cannot be reached when a run of "child" is created and loaded for the first time.
+// lostStore is a store that cannot be reached when a run of "child" is created, and when it is
+// loaded for the first time.
 type lostStore struct {
 	snapshot.Store
 	created, loaded atomic.Bool
@@ -378,7 +380,7 @@ func TestCalledRunIsCancelledEvenIfItsCallerCannotBeTold(t *testing.T) {
 	})
 }
 
-// waitADay waits at most a day for a run to end.
+// waitADay waits for a run to end, for at most a day.
 func waitADay(t *testing.T, r *runner.Runner, runID string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
@@ -411,8 +413,9 @@ func TestCallsThatCannotBeMadeAreErrors(t *testing.T) {
 	})
 }
 
-// TestRunsAreCalledOnceAcrossCrashes kills the process after each record of the calling run and of
-// a called run, in turn. In the end there are two called runs, and both have completed.
+// TestRunsAreCalledOnceAcrossCrashes kills the process after each record of the calling run, and
+// after each record of a called run. At the end, there are two called runs, and both have
+// completed.
 func TestRunsAreCalledOnceAcrossCrashes(t *testing.T) {
 	for after := 1; ; after++ {
 		done := false
@@ -467,8 +470,8 @@ type publishing func(record.Record)
 
 func (p publishing) Publish(r record.Record) { p(r) }
 
-// A copiedStore is not changed while it is copied. Otherwise a copy could contain one run as it was
-// before a message and another run as it was after that message.
+// copiedStore is a store that does not change while it is being copied. Otherwise, a copy could
+// contain one run as it was before a message and another run as it was after it.
 type copiedStore struct {
 	snapshot.Store
 	changing sync.RWMutex

@@ -83,7 +83,7 @@ func TestOtherCodeUnderTheSameVersionStopsTheRunAndRunsNothing(t *testing.T) {
 	})
 }
 
-// A count is a word whose text field has another type, and a title is a word without that field.
+// A count is a word whose text field has another type. A title is a word without that field.
 type (
 	count struct {
 		Text int `json:"text"`
@@ -171,7 +171,7 @@ func TestInputThatDoesNotFitTheCurrentCode(t *testing.T) {
 	}
 }
 
-// An idler is an actor that makes no call.
+// An idler is an actor that makes no calls.
 type idler struct{}
 
 func (idler) Name() string                               { return "idle" }
@@ -181,12 +181,12 @@ func (idler) Description() string                        { return "" }
 func (idler) InputSchema() json.RawMessage               { return nil }
 func (idler) Compensations() []*core.Compensation        { return nil }
 
-// If a process cannot continue a run, it must not open the run again merely because another process
-// opens it.
+// A process that cannot continue a run must not open it again just because another process opens
+// it.
 func TestRunThatCannotContinueIsOpenedOnceByEachProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
-		// A run of the program without an input.
+		// The run belongs to the program but has no input.
 		bad, err := snapshot.NewRun(snapshot.Info{RunID: "bad", Status: snapshot.StatusQueued, Program: "echo", Version: "1"}, nil)
 		require.NoError(t, err)
 		_, err = store.Create(t.Context(), bad)
@@ -215,8 +215,7 @@ func TestRunThatCannotContinueIsOpenedOnceByEachProcess(t *testing.T) {
 	})
 }
 
-// A run that one build has refused is tried once by each other build that begins to
-// serve.
+// A run that one build has refused is tried once by every other build that starts to serve.
 func TestRefusedRunIsTriedOnceByAnotherBuild(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, entered := memstore.New(), 0

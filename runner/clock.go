@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// ErrClock is the error that errors.Is finds in a [NoticeTrouble] after the machine's clock has
-// jumped by more than a minute, because somebody set it or the machine was suspended. Jumps are
+// ErrClock is the error that errors.Is finds in a [NoticeTrouble] after the clock of the machine
+// has jumped by more than a minute, because somebody set it or the machine was suspended. Jumps are
 // reported only if Options.Queue is nil. Everything that waits for a time follows the new clock.
 // After a jump forward, runs continue earlier, and schedules skip the instants that have passed,
-// unless CatchUp covers them. After a jump back, runs continue later, and schedules start no run
+// unless CatchUp covers them. After a jump back, runs continue later, and no schedule starts a run
 // twice.
 var ErrClock = errors.New("runner: the clock of the machine has jumped")
 
 // minJump is the smallest jump of the clock that is reported.
 const minJump = time.Minute
 
-// A reading contains two times that were read together: the time of the machine's clock, and a
+// A reading consists of two times that were read together: the time on the machine's clock, and a
 // monotonic time.
 type reading struct {
 	wall      time.Time
 	monotonic time.Duration
 }
 
-// clockSince returns a clock that counts from begin.
+// clockSince returns a clock whose monotonic time counts from begin.
 func clockSince(begin time.Time) func() reading {
 	return func() reading {
 		now := time.Now()
@@ -33,12 +33,12 @@ func clockSince(begin time.Time) func() reading {
 	}
 }
 
-// jump returns by how much the clock has jumped since an earlier reading.
+// jump returns by how much the machine's clock has jumped since an earlier reading.
 func (r reading) jump(before reading) time.Duration {
 	return r.wall.Sub(before.wall) - (r.monotonic - before.monotonic)
 }
 
-// watchClock reports jumps of the clock until ctx ends.
+// watchClock reports jumps of the machine's clock until ctx ends.
 func (r *Runner) watchClock(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()

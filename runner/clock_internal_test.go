@@ -18,7 +18,7 @@ import (
 // clock, and the passing of time are not reported.
 func TestJumpOfTheClockIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var set atomic.Int64 // by how much the clock is wrong
+		var set atomic.Int64 // how far the clock is off
 		var mu sync.Mutex
 		var troubles []error
 		r, err := New(memstore.New(), Options{Observe: func(e Notice) {

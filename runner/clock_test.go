@@ -114,7 +114,7 @@ func TestSleepIsAsLongWhateverTheClockOfTheQueue(t *testing.T) {
 	}
 }
 
-// A dueStore lists only the runs that are due, like a store with an index by time.
+// dueStore is a store that lists only the runs that are due, as a store with an index by time does.
 type dueStore struct{ *memstore.Store }
 
 func (s dueStore) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
@@ -123,8 +123,8 @@ func (s dueStore) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, e
 	return page, err
 }
 
-// A run that is due by the clock of the server, and that the queue has lost, must be found
-// by a worker whose clock is behind.
+// If a run is due according to the server's clock, and the queue has lost it, a worker must find it
+// even if the worker's clock is behind.
 func TestSweepFindsWhatIsDueByTheClockOfTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := dueStore{memstore.New()}

@@ -90,7 +90,8 @@ func TestServeStopsTheCompensationsOfACancelledRun(t *testing.T) {
 	}
 }
 
-// A run that is cancelled while the runner stops leaves its compensations to the next runner.
+// If a run is cancelled while the runner is stopping, its compensations are left to the next
+// runner.
 func TestRunThatIsCancelledDuringShutdownIsCompensatedByTheNextRunner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, undone := memstore.New(), 0
@@ -120,7 +121,7 @@ func TestRunThatIsCancelledDuringShutdownIsCompensatedByTheNextRunner(t *testing
 	})
 }
 
-// unopened is a store that does not answer when a run is opened.
+// unopened is a store that does not answer a request to open a run.
 type unopened struct{ snapshot.Store }
 
 func (unopened) Open(ctx context.Context, _ string, _ snapshot.OpenOptions) (snapshot.Journal, error) {

@@ -20,8 +20,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A run that is cancelled while it waits is compensated by the next runner that
-// finds it.
+// A run that is cancelled while it is waiting is compensated by the next runner that finds it.
 func TestRunnerCompensatesARunThatWasCancelledElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, undone := memstore.New(), 0
@@ -68,7 +67,7 @@ func TestRunnerCompensatesARunThatWasCancelledElsewhere(t *testing.T) {
 	})
 }
 
-// The compensations of an agent's tools are known, at any depth.
+// The runner knows the compensations of an agent's tools, at any depth.
 func TestCompensationsComeWithTheirAgent(t *testing.T) {
 	pay := decorators.Tool("pay", "", func(_ context.Context, in word) (string, error) { return in.Text, nil }).
 		Compensate(func(context.Context, word, string) error { return nil })
@@ -196,7 +195,8 @@ func askToGoOn(ctx context.Context) error {
 	return err
 }
 
-// Somebody who has cancelled a run can ask about it, and cancel it again, while its calls are compensated.
+// Whoever has cancelled a run can ask about it, and can cancel it again, while its calls are being
+// compensated.
 func TestRunThatIsBeingCompensatedCanBeControlled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
@@ -231,8 +231,8 @@ func TestRunThatIsBeingCompensatedCanBeControlled(t *testing.T) {
 	})
 }
 
-// A cancelled run is not opened while a compensation waits for an answer. What could not be
-// compensated is reported when the run has ended, and not at each opening.
+// A cancelled run is not opened while a compensation waits for an answer. Calls that could not be
+// compensated are reported when the run has ended, and not at each opening.
 func TestCancelledRunWaitsForTheAnswerToACompensation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pay := decorators.Tool("pay", "", func(_ context.Context, in word) (string, error) { return in.Text, nil }).
@@ -283,13 +283,13 @@ func TestCancelledRunWaitsForTheAnswerToACompensation(t *testing.T) {
 	})
 }
 
-// A cancelled run with a waiting compensation is opened when the wait is over, and not before.
+// A cancelled run whose compensation waits is opened when the wait is over, and not before.
 func TestCancelledRunContinuesWhenItsCompensationCan(t *testing.T) {
 	untilCancelled := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	sleep := func(ctx context.Context) error { return core.Sleep(ctx, time.Hour) }
 	failures := 0
 	for name, test := range map[string]struct {
-		end, undo func(context.Context) error // what the run waits for when it is cancelled; its compensation
+		end, undo func(context.Context) error // what the run does when it is cancelled; its compensation
 		status    snapshot.Status
 		openings  int
 	}{

@@ -13,10 +13,10 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Interrupt stops a run. The run keeps its records, and does not continue until it is resumed. The
-// Stop specifies who interrupts the run, and why. A waiting run is stopped at once; a run that
-// another process has open is stopped by that process. A run that this process has open is stopped
-// even if the store cannot be reached, but then the request is lost if the process ends first. If
+// Interrupt stops a run. The run keeps its records, and does not continue until it is resumed. stop
+// says who interrupts the run, and why. A waiting run is stopped at once. A run that another
+// process has open is stopped by that process. A run that this process has open is stopped even if
+// the store cannot be reached, but in that case the request is lost if the process ends first. If
 // the run has ended or is already interrupted, the error is state.ErrNotRunning; see
 // [state.Interrupt].
 func (r *Runner) Interrupt(ctx context.Context, runID string, stop snapshot.Stop) error {
@@ -44,8 +44,9 @@ func (r *Runner) post(ctx context.Context, runID string, stop snapshot.Stop, ask
 	return ask(ctx, r.store, runID, stop)
 }
 
-// changeTime is the longest time that opening or closing a run is expected to take, the longest time
-// that post waits for the store, and the time that a request may take after its context has ended.
+// changeTime is the longest time that opening or closing a run is expected to take. It is also the
+// longest time that post waits for the store, and how long a request may continue after its context
+// has ended.
 const changeTime = 2 * time.Second
 
 // outlast returns a context that ends changeTime after ctx, or ctx itself if it has already ended.
@@ -68,8 +69,8 @@ func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	return lasting, func() { stop(); cancel(nil) }
 }
 
-// whileChanging repeats an operation that depends on whether a run is open, as long as another
-// process is opening or closing the run.
+// whileChanging performs an operation that depends on whether a run is open. It repeats the
+// operation as long as another process is opening or closing the run.
 func (r *Runner) whileChanging(ctx context.Context, runID string, try func() (changing bool, err error)) error {
 	changing, err := try()
 	if !changing {
@@ -89,8 +90,8 @@ func (r *Runner) whileChanging(ctx context.Context, runID string, try func() (ch
 }
 
 // interruptStored interrupts a run that is not open in this process. It reports whether another
-// process is opening or closing the run at this moment. The run can be interrupted after that; the
-// error then explains why it cannot be interrupted now.
+// process is currently opening or closing the run. In that case, the run can be interrupted
+// afterwards, and the error explains why it cannot be interrupted now.
 func (r *Runner) interruptStored(ctx context.Context, runID string, stop snapshot.Stop) (changing bool, err error) {
 	_, err = r.store.Update(ctx, runID, func(i *snapshot.Info) error {
 		if i.Open {
@@ -106,7 +107,7 @@ func (r *Runner) interruptStored(ctx context.Context, runID string, stop snapsho
 		err = state.Interrupt(ctx, r.store, runID, stop)
 		return errors.Is(err, state.ErrNotRunning), err
 	case errors.Is(err, errNotDue):
-		return false, state.Interrupt(ctx, r.store, runID, stop) // its error explains why not
+		return false, state.Interrupt(ctx, r.store, runID, stop) // the error explains why not
 	case err != nil:
 		return false, fmt.Errorf("runner: interrupt run %s: %w", runID, err)
 	}
@@ -133,16 +134,16 @@ func (r *Runner) Cancel(ctx context.Context, runID string, stop snapshot.Stop) e
 		return err
 	}
 	r.drop(runID)
-	if info, err := r.store.Info(ctx, runID); err == nil { // otherwise the sweep finds the run
-		r.consider(ctx, &info, r.hasAnswer(ctx, &info), false) // if calls must be compensated
+	if info, err := r.store.Info(ctx, runID); err == nil { // otherwise, the sweep finds the run
+		r.consider(ctx, &info, r.hasAnswer(ctx, &info), false) // in case calls must be compensated
 	}
 	return nil
 }
 
-// Answer answers the run's question with the ID questionID; see state.Answer. The argument by
-// identifies who answers; it may be empty. If the run waits for the answer, it continues. If the
-// run is not open and was not started by a runner, the error is state.ErrNoProgram, and the
-// question stays open.
+// Answer answers the question of a run whose ID is questionID; see state.Answer. by says who
+// answers, and may be empty. If the run is waiting for the answer, it continues. If the run is not
+// open and was not started by a runner, the error is state.ErrNoProgram, and the question remains
+// open.
 func (r *Runner) Answer(ctx context.Context, runID, questionID, by string, value any) error {
 	ctx, cancel := outlast(ctx)
 	defer cancel()
@@ -156,7 +157,7 @@ func (r *Runner) Answer(ctx context.Context, runID, questionID, by string, value
 	return nil
 }
 
-// Signal sends a signal to a run; see [state.Signal]. If the run waits for the signal, it
+// Signal sends a signal to a run; see [state.Signal]. If the run is waiting for the signal, it
 // continues.
 func (r *Runner) Signal(ctx context.Context, runID, name string, value any, o state.SignalOptions) error {
 	ctx, cancel := outlast(ctx)
@@ -168,7 +169,8 @@ func (r *Runner) Signal(ctx context.Context, runID, name string, value any, o st
 	return nil
 }
 
-// continueAnswered continues a run that was answered, or that waits for a signal that was sent.
+// continueAnswered continues a run that has received an answer, or a signal that it was waiting
+// for.
 func (r *Runner) continueAnswered(ctx context.Context, runID string) {
 	r.mu.Lock()
 	o := r.open[runID]
@@ -209,9 +211,9 @@ func (r *Runner) Resume(ctx context.Context, runID string) error {
 	})
 }
 
-// Retry makes a run that failed continue under its own ID: calls that failed for good are tried
-// again, and calls that completed stay restored. The run is queued if a runner started it. See
-// [state.Retry], which also describes calls that failed in doubt.
+// Retry makes a run that has failed continue under the same ID. Calls that failed for good are
+// tried again, and calls that completed remain restored. If a runner started the run, it is queued.
+// See [state.Retry], which also describes what happens to calls that failed in doubt.
 func (r *Runner) Retry(ctx context.Context, runID string) error {
 	return r.whileChanging(ctx, runID, func() (bool, error) {
 		ctx, cancel := outlast(ctx)
@@ -236,7 +238,8 @@ func (r *Runner) RetryAll(ctx context.Context, c state.Selection) ([]state.Selec
 	return c.Each(ctx, r.store, snapshot.StatusFailed, r.Retry)
 }
 
-// requeue queues a run that was resumed or is being retried, even if it was refused before.
+// requeue queues a run that was resumed or that is being retried, even if the run was refused
+// before.
 func (r *Runner) requeue(ctx context.Context, info *snapshot.Info) {
 	r.mu.Lock()
 	delete(r.refused, info.RunID)
@@ -288,7 +291,7 @@ func (r *Runner) awaitStop(ctx context.Context, runID string) error {
 	}
 }
 
-// awaitStopElsewhere is like awaitStop, for a run that is open in another process.
+// awaitStopElsewhere is like awaitStop, but for a run that is open in another process.
 func (r *Runner) awaitStopElsewhere(ctx context.Context, runID string) error {
 	open, err := r.store.Info(ctx, runID)
 	if err != nil || !open.Open {
@@ -321,7 +324,7 @@ func (r *Runner) stateOf(ctx context.Context, runID string) (*state.ExecutionSta
 	o := r.open[runID]
 	r.mu.Unlock()
 	if o == nil {
-		return nil, nil // it is not open here
+		return nil, nil // the run is not open here
 	}
 	select {
 	case <-o.opened:

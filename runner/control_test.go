@@ -30,8 +30,8 @@ func awaitInfo(t *testing.T, r *runner.Runner, runID string, want func(*snapshot
 	return snapshot.Info{}
 }
 
-// The runs are parked between their attempts, so they are opened and closed all the
-// time. An interrupt or a cancel by another process takes effect at any moment.
+// The runs are parked between their attempts, so they are constantly opened and closed. An
+// interrupt or a cancel from another process takes effect at any moment.
 func TestControlOfRunsThatAreOpenedAndClosedAllTheTime(t *testing.T) {
 	r, dir := starter(t) // does not serve
 	begin(t, dir)
@@ -79,8 +79,8 @@ func TestRunThatIsBeingInterruptedElsewhereIsResumed(t *testing.T) {
 	p.Stop()
 }
 
-// A cancel waits for the run, because the process that closed the run was killed before it looked
-// for a cancel.
+// A cancel is waiting for the run, because the process that closed the run was killed before it
+// looked for one.
 func TestCancelThatWaitsForAPausedRunIsFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()

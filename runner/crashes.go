@@ -14,11 +14,11 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A run that ends its process interrupts all other runs of the process, so a crash does not show
-// which run caused it. A run whose last openings were all lost without recording an outcome is a
-// suspect. Suspects are continued one at a time. If a suspect ends the process again, the other
-// suspects are not open, so their counts do not change. Therefore a run reaches MaxRestarts only if
-// it ends the process by itself.
+// If a run ends its process, this interrupts all other runs of the process, so a crash does not
+// show which run caused it. A run is a suspect if its last openings were all lost without recording
+// an outcome. Suspects are continued one at a time. If a suspect ends the process again, no other
+// suspect is open, so the counts of the others do not change. Therefore, a run reaches MaxRestarts
+// only if it ends the process by itself.
 
 // suspectAfter is the number of losses in a row that makes a run a suspect, unless MaxRestarts is
 // smaller.
@@ -30,13 +30,13 @@ const suspectsWait = time.Minute
 
 // suspects are the runs that are continued one at a time. Runner.mu guards them.
 type suspects struct {
-	current *openRun // the suspect that has its turn, or nil
+	current *openRun // the suspect whose turn it is, or nil
 	waiting []QueueEntry
 }
 
-// An outage is an opening of a run that this process survived although it could not close the run:
-// its lease was lost, or the store was unreachable. In the store, the run looks as if its process
-// had crashed.
+// An outage is an opening of a run that this process survived without being able to close the run:
+// the lease was lost, or the store could not be reached. In the store, the run looks as if its
+// process had crashed.
 type outage struct {
 	generation uint64 // of the opening
 	at         time.Time
@@ -57,7 +57,7 @@ func (r *Runner) noteOutage(o *openRun, info *snapshot.Info, err error) {
 }
 
 // takeOutage reports whether this process survived the latest opening of a run that seems to have
-// crashed.
+// crashed. It also forgets the outage.
 func (r *Runner) takeOutage(info *snapshot.Info) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,9 +66,9 @@ func (r *Runner) takeOutage(info *snapshot.Info) bool {
 	return ok && out.generation == info.Generation
 }
 
-// countCrash counts a crash for a run, and sets the run aside if there were too many. It reports
-// whether the run continues now. A suspect whose turn has not come waits, and its crash is not
-// counted yet.
+// countCrash counts a crash of a run, and sets the run aside if there were too many crashes. It
+// reports whether the run continues now. If the run is a suspect whose turn has not come, it waits,
+// and its crash is not counted yet.
 func (r *Runner) countCrash(ctx context.Context, o *openRun, info snapshot.Info) (bool, error) {
 	run, err := r.store.Load(ctx, info.RunID)
 	if err != nil {
@@ -110,7 +110,7 @@ func (r *Runner) countCrash(ctx context.Context, o *openRun, info snapshot.Info)
 	return !looping, nil
 }
 
-// isCrashLoop reports whether a run is set aside after crashes, until somebody resumes
+// isCrashLoop reports whether a run has been set aside because of crashes, until somebody resumes
 // it.
 func isCrashLoop(info *snapshot.Info) bool {
 	return info.Status == snapshot.StatusInterrupted && info.Stop.Reason == record.InterruptCrashLoop
@@ -119,10 +119,10 @@ func isCrashLoop(info *snapshot.Info) bool {
 // lostOpening describes an opening of a run during which the process ended.
 type lostOpening struct {
 	progressed bool     // it recorded an outcome
-	inProgress []string // the innermost calls that had begun and had not ended
+	inProgress []string // the innermost calls that had begun but not ended
 }
 
-// lastOpening returns what the opening with the given generation did.
+// lastOpening returns what happened in the opening with the given generation.
 func lastOpening(run *snapshot.Run, generation uint64) (l lostOpening, err error) {
 	seen := make(map[record.Address]bool)
 	for seq := uint64(run.Len()); seq > 0; seq-- {
@@ -153,7 +153,7 @@ func (l *lostOpening) isAround(address string) bool {
 	})
 }
 
-// explain describes the crashes and names the calls that were in progress.
+// explain returns a message that describes the crashes and names the calls that were in progress.
 func (l *lostOpening) explain(restarts int) string {
 	const most = 3
 	calls := "no call"
@@ -166,8 +166,8 @@ func (l *lostOpening) explain(restarts int) string {
 	return fmt.Sprintf("the process ended %d times in a row without an outcome; in progress: %s", restarts, calls)
 }
 
-// takeTurn reports whether a suspect may continue now: only one suspect at a time may. Otherwise
-// the run goes back to the queue, and is woken when its turn may have come.
+// takeTurn reports whether a suspect may continue now. Only one suspect at a time may do so. Any
+// other suspect goes back to the queue, and is woken when its turn may have come.
 func (r *Runner) takeTurn(o *openRun) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -179,7 +179,7 @@ func (r *Runner) takeTurn(o *openRun) bool {
 	return !o.isBlocked
 }
 
-// addWaiting records that a suspect, which was put back into the queue, waits for its turn.
+// addWaiting notes that a suspect, which was put back into the queue, is waiting for its turn.
 func (r *Runner) addWaiting(ctx context.Context, e QueueEntry) {
 	r.mu.Lock()
 	if !r.suspects.isWaiting(e.RunID) {
@@ -193,8 +193,8 @@ func (s *suspects) isWaiting(runID string) bool {
 	return slices.ContainsFunc(s.waiting, func(e QueueEntry) bool { return e.RunID == runID })
 }
 
-// endTurn ends the turn of a suspect that has recorded an outcome, or was closed. The next suspect
-// is woken even if o had no turn, since o may have been woken for a turn.
+// endTurn ends the turn of a suspect that has recorded an outcome or was closed. It wakes the next
+// suspect even if it was not the turn of o, since o may have been woken to take its turn.
 func (r *Runner) endTurn(ctx context.Context, o *openRun) {
 	r.mu.Lock()
 	if r.suspects.current == o {

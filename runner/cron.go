@@ -23,11 +23,11 @@ func occurs(expr string) bool {
 	return err == nil
 }
 
-// nextOfCron returns the first instant of an expression after t, or the zero Time if there is none.
-// It searches one period after another. In each period, the location has a single offset from UTC,
-// which the search uses. Therefore it finds no instant in an hour that is skipped. If an hour
-// occurs twice, it finds instants in both if the expression's hours are * or */n, and otherwise
-// only in the first.
+// nextOfCron returns the first instant after t that matches an expression, or the zero Time if
+// there is none. It searches one period after another. In each period, the location has a single
+// offset from UTC, which the search uses. Therefore, it finds no instant in an hour that is
+// skipped. If an hour occurs twice, it finds instants in both occurrences if the expression's hours
+// are * or */n, and otherwise only in the first.
 func nextOfCron(expr string, location *time.Location, t time.Time) time.Time {
 	for range maxPeriods {
 		first := t.Add(1).In(location) // the earliest possible instant
@@ -57,7 +57,7 @@ func nextOfCron(expr string, location *time.Location, t time.Time) time.Time {
 // maxPeriods is the maximum number of periods that are searched. A year has two periods.
 const maxPeriods = 200
 
-// isHourly reports whether the field for hours is * or */n.
+// isHourly reports whether the expression's field for hours is * or */n.
 func isHourly(expr string) bool {
 	segments, err := gronx.Segments(expr)
 	return err == nil && strings.HasPrefix(segments[2], "*")

@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// A run that was deleted while it was queued leaves an entry in the queue. Another run with its ID
-// must not inherit the program or the time of that entry.
+// If a run is deleted while it is queued, its entry stays in the queue. Another run with the same
+// ID must not inherit the program or the time of that entry.
 func TestRunWithTheIDOfADeletedOneHasItsOwnProgramAndTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
@@ -92,7 +92,7 @@ func TestRunWithTheIDOfADeletedOneMayBeStartedByAnotherProcess(t *testing.T) {
 	})
 }
 
-// Deleting a run while it is parked, or waits for an answer, causes no trouble.
+// Deleting a run while it is parked or waits for an answer causes no trouble.
 func TestRunIsDeletedWhileItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()

@@ -28,7 +28,7 @@ type NextStart struct {
 	Next time.Time // zero if there is no next run
 }
 
-// Describe describes the registered programs, sorted by name.
+// Describe returns descriptions of the registered programs, sorted by name.
 func (r *Runner) Describe() []ProgramInfo {
 	r.mu.Lock()
 	defer r.mu.Unlock()

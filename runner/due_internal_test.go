@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// The clock was a day ahead when the runs changed, and was then set back.
+// The clock was a day ahead when the runs were changed, and was then set back.
 func TestRunWhoseLastChangeLiesAheadDoesNotWaitForTheClock(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	ahead := now.Add(24 * time.Hour)

@@ -20,9 +20,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// TestRunsThatWereDueBeginInTheirOrder starts a service after a long downtime: all
-// runs in its directory, queued and parked, are due. REPRISE_DUE sets how many
-// there are, and TMPDIR where the directory is.
+// TestRunsThatWereDueBeginInTheirOrder starts a service after it was down for a long time, so all
+// runs in its directory, both queued and parked, are due. REPRISE_DUE sets the number of runs, and
+// TMPDIR sets where the directory is.
 func TestRunsThatWereDueBeginInTheirOrder(t *testing.T) {
 	n := numberFrom(t, "REPRISE_DUE", 300)
 	const limit = 10

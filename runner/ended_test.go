@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// An overtaken store completes a run just before this process opens it, as if
-// another process had done so.
+// overtaken is a store that completes a run just before this process opens it, as if another
+// process had done so.
 type overtaken struct {
 	snapshot.Store
 	complete func()
@@ -27,8 +27,9 @@ func (s *overtaken) Open(ctx context.Context, runID string, o snapshot.OpenOptio
 	return s.Store.Open(ctx, runID, o)
 }
 
-// TestRunThatAnotherHasEndedIsNotOpened: if this process opened the run and were
-// killed, the run would be interrupted, although lists show it as completed.
+// TestRunThatAnotherHasEndedIsNotOpened checks that this process does not open a run that another
+// process has ended. If it opened the run and were then killed, the run would be interrupted,
+// although lists show it as completed.
 func TestRunThatAnotherHasEndedIsNotOpened(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
@@ -54,7 +55,7 @@ func TestRunThatAnotherHasEndedIsNotOpened(t *testing.T) {
 	})
 }
 
-// A wrappingError panics if it is nil.
+// A wrappingError panics if its receiver is nil.
 type wrappingError struct{ cause error }
 
 func (e *wrappingError) Error() string { return e.cause.Error() }

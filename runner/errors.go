@@ -11,11 +11,12 @@ import (
 
 // Errors of runners, found by errors.Is.
 var (
-	// ErrNotRegistered is returned if a program or a version is not registered. errors.As finds a
-	// *[NotRegisteredError].
+	// ErrNotRegistered is returned if a program, or the requested version of it, is not registered.
+	// errors.As finds a *[NotRegisteredError] in the error.
 	ErrNotRegistered = errors.New("runner: the program is not registered")
 
-	// ErrInput is returned if an input does not fit its program. errors.As finds an *[InputError].
+	// ErrInput is returned if an input does not fit its program. errors.As finds an *[InputError]
+	// in the error.
 	ErrInput = errors.New("runner: the input does not fit the program")
 
 	// ErrStarted is returned if a run with the same ID was started before with another program or
@@ -31,26 +32,26 @@ var (
 	// MaxQueuedPerPrincipal. Nothing is stored; the start can be tried again later.
 	ErrTooMany = errors.New("runner: too many runs wait")
 
-	// ErrStopping is returned for a start after the context of Serve has ended. From then on, the
-	// error of [Runner.Ready] also matches it.
+	// ErrStopping is returned for a start after the context of Serve has ended. From then on,
+	// errors.Is also finds it in the error of [Runner.Ready].
 	ErrStopping = errors.New("runner: the runner is stopping")
 
-	// ErrQueueClosed is returned by a [Queue] that can hand out no more runs, such as one whose
-	// connection was closed for good, and by Serve, which then stops. A supervisor should start the
-	// process again.
+	// ErrQueueClosed is returned by a [Queue] that can hand out no more runs, such as a queue whose
+	// connection was closed for good. It is then also returned by Serve, which stops. A supervisor
+	// should restart the process.
 	ErrQueueClosed = errors.New("runner: the queue is closed")
 
-	// ErrNotStopped is returned by Serve if runs did not stop when they were interrupted.
+	// ErrNotStopped is returned by Serve if some runs did not stop when they were interrupted.
 	ErrNotStopped = errors.New("runner: runs did not stop when they were interrupted")
 )
 
 // A NotRegisteredError reports that a program is not registered. It matches ErrNotRegistered.
 type NotRegisteredError struct {
-	Program, Version string   // an empty version means the current version
+	Program, Version string   // an empty version stands for the current version
 	Registered       []string // names and versions
 }
 
-// Error names the programs that are registered.
+// Error returns a message that lists the registered programs.
 func (e *NotRegisteredError) Error() string {
 	what := fmt.Sprintf("program %q", e.Program)
 	if e.Version != "" {
@@ -68,10 +69,10 @@ func (e *NotRegisteredError) Unwrap() error { return ErrNotRegistered }
 // An InputError reports that an input does not fit its program. It matches ErrInput.
 type InputError struct {
 	Program, Version string
-	Err              error // names the field, if the field is known
+	Err              error // names the field if it is known
 }
 
-// Error describes what is wrong.
+// Error returns a message that says what is wrong.
 func (e *InputError) Error() string {
 	return fmt.Sprintf("runner: the input does not fit program %q, version %s: %v", e.Program, e.Version, e.Err)
 }
@@ -79,7 +80,7 @@ func (e *InputError) Error() string {
 // Unwrap returns ErrInput and e.Err.
 func (e *InputError) Unwrap() []error { return []error{ErrInput, e.Err} }
 
-// errors.Is and errors.As also find these errors in an error that was restored from a record.
+// Let errors.Is and errors.As find these errors in an error that was restored from a record.
 func init() {
 	record.RegisterError("runner.ErrNotRegistered", ErrNotRegistered)
 	record.RegisterError("runner.ErrInput", ErrInput)
@@ -96,7 +97,7 @@ func init() {
 }
 
 // uncompensatedError says which calls of a run still have their effects because their compensations
-// failed. Its text leaves out why they failed, since that may have to be redacted.
+// failed. Its text does not say why they failed, since the reasons may have to be redacted.
 type uncompensatedError struct{ failed *core.CompensationError }
 
 func (e *uncompensatedError) Error() string {

@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-go/reprise/runner"
 )
 
-// A service registers its agents, and serves until it is stopped. Runs that have
-// not ended continue when the service is started again.
+// A service registers its agents, and then serves until it is stopped. Runs that have not ended by
+// then continue when the service is started again.
 func Example() {
 	type ticket struct {
 		Subject string `json:"subject"`

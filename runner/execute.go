@@ -22,19 +22,19 @@ type openRun struct {
 	program    *program
 	caller     caller.Caller // the run that called this run; zero if there is none
 	generation uint64
-	opened     chan struct{}         // closed when st is set or will certainly not be set
+	opened     chan struct{}         // closed when st has been set or will certainly not be set
 	st         *state.ExecutionState // nil until opened is closed
-	newAnswer  bool                  // an answer arrived that the run may not have read
+	newAnswer  bool                  // an answer has arrived that the run may not have read
 	stopped    error                 // why the run cannot continue as it is; nil if the run can continue, or has ended
 	returned   error                 // the error that its program returned, or nil if it returned none
-	openLater  bool                  // the run could not be opened, for a reason that may go away
-	isBlocked  bool                  // the run is a suspect whose turn has not come
+	openLater  bool                  // the run could not be opened, but the reason may be temporary
+	isBlocked  bool                  // the run is a suspect, and its turn has not come
 	cancelled  bool                  // the opening compensated and ended a run that was already cancelled
 
 	compensating *state.ExecutionState // if cancelled: the run in which calls were compensated; nil if none had to be
 }
 
-// execute runs one run until it ends, stops or is parked.
+// execute executes a run until it ends, stops or is parked.
 func (r *Runner) execute(ctx context.Context, o *openRun, lease Lease) {
 	began := time.Now()
 	defer func() { r.finish(ctx, o, lease, time.Since(began)) }() // deferred, since a handler may call runtime.Goexit
@@ -65,7 +65,7 @@ func (r *Runner) execute(ctx context.Context, o *openRun, lease Lease) {
 	}()
 	r.setState(o, st)
 	call, err := o.program.decode(input)
-	if err != nil { // the input was stored by other code
+	if err != nil { // the input was stored by different code
 		st.Interrupt(snapshot.Stop{Reason: record.InterruptDiverge, Message: strings.TrimPrefix(err.Error(), "runner: ")})
 		o.stopped = err
 		return
@@ -74,7 +74,7 @@ func (r *Runner) execute(ctx context.Context, o *openRun, lease Lease) {
 	if r.options.Context != nil {
 		callCtx = r.options.Context(callCtx)
 	}
-	defer func() { r.tellCaller(ctx, o, st, err) }() // before st.Close, and also if a handler calls runtime.Goexit
+	defer func() { r.tellCaller(ctx, o, st, err) }() // before st.Close, even if a handler calls runtime.Goexit
 	err = call(context.WithValue(callCtx, runnerKey{}, r))
 	o.stopped, o.returned = stopOf(err), err
 }
@@ -94,15 +94,15 @@ func stopOf(err error) error {
 	return nil
 }
 
-// errNoCall is reported for a run that was opened and made no call.
+// errNoCall is reported for a run that was opened but made no call.
 var errNoCall = errors.New("its program made no call: the actor must be an agent or a tool of package actors")
 
-// errNotDue is returned for a run that must not continue, because the run changed after it was
+// errNotDue is returned for a run that must not continue, because it has changed since it was
 // queued here.
 var errNotDue = errors.New("the run does not continue by itself")
 
-// openState opens the run, and returns the program's input. fresh means that the queue's entry is
-// for a run that has not begun.
+// openState opens the run, and returns the input of the program. fresh means that the entry in the
+// queue is for a run that has not begun.
 func (r *Runner) openState(ctx context.Context, o *openRun, fresh bool) (*state.ExecutionState, []byte, error) {
 	check := func(found snapshot.Info) error {
 		switch {
@@ -145,8 +145,8 @@ func (r *Runner) isCurrentSuspect(o *openRun) bool {
 	return r.suspects.current == o
 }
 
-// setState sets the state of a run that was opened. If all runs were interrupted in the meantime,
-// it interrupts this run, too.
+// setState sets the state of a run that was opened. If all runs have been interrupted in the
+// meantime, setState interrupts this run too.
 func (r *Runner) setState(o *openRun, st *state.ExecutionState) {
 	r.mu.Lock()
 	o.st = st
@@ -202,7 +202,7 @@ func (r *Runner) refuse(ctx context.Context, o *openRun, err error) {
 	r.observe(o.notice(NoticeTrouble, info.Status, err))
 }
 
-// finish puts the run back into the queue, if it continues by itself.
+// finish puts the run back into the queue if the run continues by itself.
 func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.Duration) {
 	info, err := r.store.Info(ctx, o.runID)
 	answered := err == nil && info.Status == snapshot.StatusPaused && r.hasAnswer(ctx, &info)
@@ -263,7 +263,7 @@ func (r *Runner) finish(ctx context.Context, o *openRun, lease Lease, took time.
 		notice := o.notice(NoticeClosed, info.Status, nil)
 		switch {
 		case err != nil && ran:
-			notice.Status, notice.Err = o.st.Status(), err // the latest status that this process knows
+			notice.Status, notice.Err = o.st.Status(), err // the latest status known to this process
 		case err != nil:
 			notice.Err = err
 		case info.Status == snapshot.StatusInterrupted:
@@ -293,7 +293,7 @@ func (r *Runner) reportUncompensated(ctx context.Context, o *openRun, status sna
 	}
 }
 
-// endLease ends a lease. A lease that is lost is abandoned.
+// endLease ends a lease with end. If the lease was lost, endLease abandons it instead.
 func (r *Runner) endLease(ctx context.Context, lease Lease, end func() error) {
 	select {
 	case <-lease.Lost():
@@ -313,9 +313,9 @@ func (r *Runner) isStopping() bool {
 	return r.stopping
 }
 
-// hasAnswer reports whether the store has a message that lets a paused run continue: an answer, a
-// signal that the run waits for, or a cancel that was posted just before the run's process ended.
-// The cancel of a run whose compensations wait for an answer does not count.
+// hasAnswer reports whether the store contains a message that lets a paused run continue: an
+// answer, a signal that the run is waiting for, or a cancel that was posted just before the process
+// of the run ended. If the compensations of a run wait for an answer, its cancel does not count.
 func (r *Runner) hasAnswer(ctx context.Context, info *snapshot.Info) bool {
 	waiting, err := r.store.Messages(ctx, info.RunID)
 	if err != nil {
@@ -333,7 +333,7 @@ func (r *Runner) hasAnswer(ctx context.Context, info *snapshot.Info) bool {
 func (r *Runner) resetRestarts(ctx context.Context, info snapshot.Info) snapshot.Info {
 	now, err := r.store.Update(ctx, info.RunID, func(i *snapshot.Info) error { i.Restarts = 0; return nil })
 	if err != nil {
-		return info // the count is not changed; another process may have opened the run
+		return info // the count remains as it is; another process may have opened the run
 	}
 	return now
 }

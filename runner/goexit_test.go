@@ -36,7 +36,7 @@ func (leavesAs) As(any) bool             { runtime.Goexit(); return false }
 func (leavesUnwrap) Unwrap() error       { runtime.Goexit(); return nil }
 func (leavesStatus) HTTPStatusCode() int { runtime.Goexit(); return 0 }
 
-// A run with such an error fails. It is not continued over and over again.
+// A run with such an error fails, instead of being continued over and over again.
 func TestRunWhoseErrorEndsItsGoroutineFails(t *testing.T) {
 	plain := errors.New("out of ink")
 	fail := func(err error) func(context.Context, word) (string, error) {

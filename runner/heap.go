@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// An entry is a run that waits for its time, or for a slot. It is small, since there may be a great
-// many entries.
+// An entry is a run that is waiting for its time or for a slot. It is small, because there may be a
+// great many entries.
 type entry struct {
 	runID    string
 	program  *ProgramID
@@ -21,21 +21,21 @@ type entry struct {
 	fresh    bool
 }
 
-// A heapQueue is a [Queue] in memory, filled from the store. The run's lock in the store serves as
-// the lease, so the queue keeps nothing about a run that was taken.
+// A heapQueue is a [Queue] in memory that is filled from the store. The lock on a run in the store
+// serves as the lease, so the queue keeps nothing about a run that was taken from it.
 type heapQueue struct {
 	mu       sync.Mutex
 	queue    queue
 	programs map[ProgramID]*ProgramID // shared by all entries of a program
-	wake     chan struct{}            // there may be something to take
+	wake     chan struct{}            // signals that there may be something to take
 }
 
 func newHeapQueue() *heapQueue {
 	return &heapQueue{queue: newQueue(), programs: make(map[ProgramID]*ProgramID), wake: make(chan struct{}, 1)}
 }
 
-// Add implements [Queue]. If the run has an entry already, the earlier time is kept, unless that
-// entry belongs to a deleted run with the same ID.
+// Add implements [Queue]. If the run already has an entry, the earlier of the two times is kept,
+// unless that entry belongs to a deleted run with the same ID.
 func (h *heapQueue) Add(_ context.Context, e QueueEntry) (added bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -65,7 +65,8 @@ func (h *heapQueue) Wake(ctx context.Context, e QueueEntry) error {
 	return err
 }
 
-// Take implements [Queue]. The programs of all runs in the queue are registered.
+// Take implements [Queue]. It ignores the programs, because the programs of all runs in the queue
+// are registered.
 func (h *heapQueue) Take(ctx context.Context, _ []ProgramID, n int) ([]Lease, error) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -113,7 +114,7 @@ func (h *heapQueue) drop(runID string) {
 	h.queue.remove(runID)
 }
 
-// isAboutToBegin reports whether a run was just stored and begins when a slot is free.
+// isAboutToBegin reports whether a run has just been stored and will begin when a slot is free.
 func (h *heapQueue) isAboutToBegin(runID string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -151,7 +152,7 @@ func (h *heapQueue) ring() {
 	}
 }
 
-// A heapLease is an entry that was taken.
+// A heapLease is an entry that was taken from the queue.
 type heapLease struct {
 	queue *heapQueue
 	entry QueueEntry
@@ -210,7 +211,7 @@ func (q *queue) remove(runID string) {
 	delete(q.entries, runID)
 }
 
-// advance moves the due entries from q.timed to q.ready.
+// advance moves the entries that have become due from q.timed to q.ready.
 func (q *queue) advance(now time.Time) {
 	for len(q.timed.entries) > 0 && q.timed.entries[0].due <= now.UnixNano() {
 		e := heap.Pop(&q.timed).(*entry)

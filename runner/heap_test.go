@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestQueueKeepsItsOrder: each of 10,000 runs becomes ready when it is due, and
+// TestQueueKeepsItsOrder checks that each of 10,000 runs becomes ready when it is due, and that
 // ready runs are taken by priority and then by time.
 func TestQueueKeepsItsOrder(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))

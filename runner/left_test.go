@@ -58,7 +58,7 @@ func (s *leftStore) Info(ctx context.Context, runID string) (snapshot.Info, erro
 	return s.Store.Info(ctx, runID)
 }
 
-// A remoteQueue needs a context that has not ended, as the queues of a server do.
+// remoteQueue is a queue that needs a context that has not ended, as a queue on a server does.
 type remoteQueue struct{ runner.Queue }
 
 func (q remoteQueue) Now(ctx context.Context) (time.Time, error) {
@@ -79,8 +79,8 @@ func (q remoteQueue) Wake(ctx context.Context, e runner.QueueEntry) error {
 	return q.Queue.Wake(ctx, e)
 }
 
-// A client that leaves as soon as its request is stored does not keep the run waiting for the next search of
-// the store.
+// If a client leaves as soon as its request is stored, the run does not have to wait for the next
+// search of the store.
 func TestRunContinuesAtOnceAlthoughTheClientHasLeft(t *testing.T) {
 	type world struct {
 		*runner.Runner
@@ -137,7 +137,7 @@ func TestRunContinuesAtOnceAlthoughTheClientHasLeft(t *testing.T) {
 				}, actors.WithRetry(core.RetryConfig{MaxAttempts: 1}))
 				runner.Register(w.Runner, trip, runner.WithCompensations(book))
 				defer serve(t, w.Runner)()
-				synctest.Wait() // the first sweep is done
+				synctest.Wait() // wait until the first sweep is done
 				if c.before != nil {
 					require.NoError(t, c.before(t.Context(), w))
 					synctest.Wait()

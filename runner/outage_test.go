@@ -17,8 +17,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A flappingStore is unreachable for longer than a lease while isAway is set: a run that is closed
-// in the meantime looks as if its process had crashed.
+// flappingStore is a store that, while isAway is set, cannot be reached for longer than a lease
+// lasts. A run that is closed in that time looks as if its process had crashed.
 type flappingStore struct {
 	*memstore.Store
 	isAway atomic.Bool
@@ -47,8 +47,8 @@ func (j *flappingJournal) Close(ctx context.Context, end snapshot.End) error {
 	return snapshot.ErrLease
 }
 
-// The process survives each outage, so an outage does not count as a crash of the run: the run is
-// neither continued alone nor set aside.
+// Since the process survives each outage, an outage does not count as a crash of the run. The run
+// is neither continued alone nor set aside.
 func TestOutagesOfTheStoreAreNoCrashes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &flappingStore{Store: memstore.New()}

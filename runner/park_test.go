@@ -31,7 +31,7 @@ func TestSleepingRunIsParkedAndTakesNoSlot(t *testing.T) {
 		var entered atomic.Int32
 		nap := agent("nap", func(ctx context.Context, in word) (string, error) {
 			entered.Add(1)
-			if err := core.Sleep(ctx, 30*time.Second); err != nil { // short: the run stays open
+			if err := core.Sleep(ctx, 30*time.Second); err != nil { // short, so the run stays open
 				return "", err
 			}
 			return in.Text, core.Sleep(ctx, 24*time.Hour)
@@ -175,7 +175,7 @@ type manyRuns struct {
 	*memstore.Store
 	n     int
 	due   func(i int) time.Time
-	input *snapshot.Run // the input of each run
+	input *snapshot.Run // input of each run
 	mu    sync.Mutex
 	made  map[string]bool
 }
@@ -217,7 +217,7 @@ func (m *manyRuns) Info(ctx context.Context, runID string) (snapshot.Info, error
 	return m.Store.Info(ctx, runID)
 }
 
-// inputRun returns a run that was started and has not begun.
+// inputRun returns a run that was started but has not begun.
 func inputRun(t testing.TB) *snapshot.Run {
 	store := memstore.New()
 	r, err := runner.New(store, runner.Options{})

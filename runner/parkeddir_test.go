@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// numberFrom returns the number in an environment variable, or the default.
+// numberFrom returns the number in an environment variable, or byDefault if it is not set.
 func numberFrom(t testing.TB, name string, byDefault int) int {
 	t.Helper()
 	text := os.Getenv(name)
@@ -29,16 +29,15 @@ func numberFrom(t testing.TB, name string, byDefault int) int {
 	return n
 }
 
-// TestParkedRunsOfADirectoryWakeInTheirOrder begins with parked runs in a
-// directory. REPRISE_PARKED sets how many there are, and TMPDIR where the directory
-// is.
+// TestParkedRunsOfADirectoryWakeInTheirOrder starts with a directory of parked runs. REPRISE_PARKED
+// sets the number of runs, and TMPDIR sets where the directory is.
 func TestParkedRunsOfADirectoryWakeInTheirOrder(t *testing.T) {
 	n := numberFrom(t, "REPRISE_PARKED", 100)
 	dir := t.TempDir()
 	store, err := filestore.New(dir)
 	require.NoError(t, err)
 	const apart = 10 * time.Millisecond                // short, so that few other timers fire in between
-	due := time.Date(2000, 1, 1, 0, 1, 0, 0, time.UTC) // a minute after the clock of a synctest bubble begins
+	due := time.Date(2000, 1, 1, 0, 1, 0, 0, time.UTC) // a minute after a synctest bubble's clock begins
 	left := newRunner(t, store, runner.Options{})
 	program := runner.Register(left, echo)
 	began := time.Now()

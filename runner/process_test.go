@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 	process.Main(m, process.Programs{"service": service, "release": release})
 }
 
-// service serves the programs of these tests until its standard input ends, and
-// prints a line for each event.
+// service serves the programs of these tests until its standard input ends. It prints a line for
+// each event.
 func service(args ...string) error {
 	dir := args[0]
 	store, err := filestore.New(dir)
@@ -56,7 +56,7 @@ func service(args ...string) error {
 }
 
 func registerServices(r *runner.Runner, dir string) {
-	// deadly ends its process unless a file "mended" exists.
+	// deadly ends its process unless the file "mended" exists.
 	runner.Register(r, agent("deadly", func(context.Context, word) (string, error) {
 		if _, err := os.Stat(filepath.Join(dir, "mended")); err != nil {
 			os.Exit(3)
@@ -72,8 +72,8 @@ func registerServices(r *runner.Runner, dir string) {
 		work := decorators.Tool("work", "", func(_ context.Context, in word) (string, error) { do(); return in.Text, nil })
 		runner.Register(r, agent(name, work.Call))
 	}
-	// hold makes a call, and then waits until a file "mended" exists. late makes a call that is
-	// retried every 20 ms until a file "mended" exists.
+	// hold makes a call, and then waits until the file "mended" exists. late makes a call that is
+	// retried every 20 ms until the file "mended" exists.
 	note := func(_ context.Context, in word) (string, error) {
 		return in.Text, appendLine(filepath.Join(dir, "ledger"), in.Text)
 	}
@@ -117,8 +117,7 @@ func begin(t *testing.T, dir string) *process.Process {
 	return process.Start(t, process.Command(t, "service", dir))
 }
 
-// starter returns a runner that starts runs in the directory and serves
-// nothing.
+// starter returns a runner that starts runs in the directory but serves none of them.
 func starter(t *testing.T) (*runner.Runner, string) {
 	dir := t.TempDir()
 	store, err := filestore.New(dir)
@@ -165,7 +164,7 @@ func TestRunThatKillsItsProcessIsSetAside(t *testing.T) {
 	r, dir := starter(t)
 	_, err := r.Start(t.Context(), "deadly", "a", word{}, runner.StartOptions{})
 	require.NoError(t, err)
-	for range 4 { // the first start and 3 restarts
+	for range 4 { // once for the first start, and once for each of 3 restarts
 		require.Equal(t, 3, begin(t, dir).Wait())
 	}
 	_, err = r.Start(t.Context(), "echo", "b", word{}, runner.StartOptions{})
@@ -224,7 +223,7 @@ func TestRunThatKillsItsProcessDoesNotSetItsNeighboursAside(t *testing.T) {
 	for len(completed) < neighbours || setAside == "" {
 		starts++
 		require.LessOrEqual(t, starts, 10, "the process is restarted repeatedly")
-		for i := range neighbours { // a process may end before it has printed the line
+		for i := range neighbours { // a process may end before it prints the line
 			info, err := r.Info(t.Context(), fmt.Sprint("slow-", i))
 			require.NoError(t, err)
 			if info.Status == snapshot.StatusCompleted {

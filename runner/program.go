@@ -23,8 +23,8 @@ type Actor[In, Out any] interface {
 	DecodeInput(input json.RawMessage) (In, error)
 	InputSchema() json.RawMessage // the JSON schema of the input; nil if there is none
 
-	// Compensations returns the known compensations for the actor's calls. A run of the program can
-	// make these compensations, and those passed to WithCompensations.
+	// Compensations returns the known compensations for calls of the actor. A run of the program
+	// can make these compensations, as well as those passed to WithCompensations.
 	Compensations() []*core.Compensation
 }
 
@@ -34,8 +34,7 @@ type Program[In, Out any] struct {
 	program *program
 }
 
-// program is a registered actor without its types. Inputs are encoded by
-// record.Encode.
+// program is a registered actor, without its types. Inputs are encoded with record.Encode.
 type program struct {
 	programKey
 	description string
@@ -48,10 +47,10 @@ type program struct {
 	compensable []state.Compensable
 }
 
-// encodedInput is an input encoded by record.Encode.
+// encodedInput is an input encoded with record.Encode.
 type encodedInput struct {
 	data      []byte
-	artifacts []string // references that the input contains
+	artifacts []string // references to artifacts in the input
 }
 
 type programKey struct{ name, version string }
@@ -110,23 +109,23 @@ func (r *Runner) checkOthers(p *program) error {
 }
 
 // Register registers an actor under its name. New runs use the version that was registered last
-// under that name. Register panics if the name or version is invalid or already registered. It also
-// panics if two actors of the same kind and name have different compensations, within the program
-// or in a program with another name. It may be called at any time; runs that wait for the program
-// begin with the next sweep.
+// under that name. Register panics if the name or the version is invalid, or if the version is
+// already registered under that name. It also panics if two actors of the same kind and name have
+// different compensations, whether within the program or in a program with another name. Register
+// may be called at any time. Runs that wait for the program begin with the next sweep.
 //
-// If an input contains references to artifacts that were put into the runner's store before, In
-// needs a method Artifacts() []string that returns the references. The method may be called for a
-// zero In. The references are in the run's first record, so that a GC of artifacts keeps the
-// artifacts as long as the run.
+// If an input contains references to artifacts that have already been put into the runner's store,
+// In needs a method Artifacts() []string that returns these references. The method may be called
+// for a zero In. The references are in the first record of the run, so that a GC of artifacts keeps
+// the artifacts for as long as the run exists.
 //
-// Changed code needs another version. A run that was started by different code under this version
-// stops where the code differs, or at its beginning if its input does not fit In. It is interrupted
-// with the reason record.InterruptDiverge, and can be resumed by a process in which its code is
-// registered. There is one exception: if the process is killed after one branch of a group has made
-// a call of the changed code, and before another branch is found to differ, the run stops with both
-// the old and the new code. To get a run that continues, call state.Fork with the address of that
-// call.
+// If the code changes, it needs another version. A run that was started by different code under the
+// same version stops where the code differs, or at its beginning if its input does not fit In. The
+// run is interrupted with the reason record.InterruptDiverge, and can be resumed by a process in
+// which the code that started it is registered. There is one exception: if the process is killed
+// after one branch of a group has made a call of the changed code, and before another branch is
+// found to differ, the run stops with both the old and the new code. To get a run that continues,
+// call state.Fork with the address of that call.
 func Register[In, Out any](r *Runner, actor Actor[In, Out], options ...ProgramOption) *Program[In, Out] {
 	p := &program{
 		programKey:  programKey{actor.Name(), "1"},
@@ -191,8 +190,8 @@ func encodeInput[In, Out any](actor Actor[In, Out], input any) (encodedInput, er
 	return encoded, nil
 }
 
-// decodeInput decodes an input. It returns an error if In lacks a field of the input, which another
-// process may have stored.
+// decodeInput decodes an input. It returns an error if In has no field for a part of the input,
+// which another process may have stored.
 func decodeInput[In any](encoded []byte) (in In, err error) {
 	lost, err := record.DecodeAll(encoded, &in)
 	if err == nil && len(lost) > 0 {
@@ -229,7 +228,7 @@ func isVersion(v string) bool {
 	})
 }
 
-// find returns a program. If version is empty, it returns the version for new runs.
+// find returns a program. If version is empty, find returns the version that new runs use.
 func (r *Runner) find(name, version string) (*program, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,11 +9,11 @@ import (
 // exist: an extra entry does no harm, and the next sweep adds a missing entry. A Queue is safe for
 // concurrent use.
 type Queue interface {
-	// Add adds an entry for a run, unless the run has an entry. It reports whether it added the
+	// Add adds an entry for a run, unless the run already has one. It reports whether it added the
 	// entry.
 	Add(ctx context.Context, e QueueEntry) (added bool, err error)
 
-	// Wake makes a run due now, even if it has an entry or was taken.
+	// Wake makes a run due now, even if the run already has an entry or has been taken.
 	Wake(ctx context.Context, e QueueEntry) error
 
 	// Waiting returns the number of entries of the given programs that are due and not taken, and
@@ -21,14 +21,14 @@ type Queue interface {
 	// old.
 	Waiting(ctx context.Context, programs []ProgramID) (due, parked int, err error)
 
-	// Now returns the current time of the clock by which entries become due, such as a server's
-	// clock. It is called for each entry, so it must not ask the server each time.
+	// Now returns the current time of the clock that decides when entries become due, such as the
+	// clock of a server. It is called for each entry, so it must not ask the server each time.
 	Now(ctx context.Context) (time.Time, error)
 
-	// Take waits until a run of one of the programs is due, and takes that run and up to n-1 other
-	// runs that are due. Runs with a higher priority come first. Take returns the cause of ctx if
-	// ctx is done, ErrQueueClosed if the queue can never be reached again, or another error if it
-	// cannot be reached now. In all these cases nothing is taken.
+	// Take waits until a run of one of the programs is due. It then takes that run, and up to n-1
+	// other runs that are due. Runs with a higher priority come first. Take returns the cause of
+	// ctx if ctx is done, ErrQueueClosed if the queue can never be reached again, or another error
+	// if it cannot be reached now. In all these cases, nothing is taken.
 	Take(ctx context.Context, programs []ProgramID, n int) ([]Lease, error)
 }
 
@@ -44,8 +44,8 @@ type Lease interface {
 	// Done removes the run from the queue.
 	Done(ctx context.Context) error
 
-	// Park puts the run back, to be taken again when it is due. It is called after the
-	// run was closed.
+	// Park puts the run back, to be taken again when it is due. It is called after the run has been
+	// closed.
 	Park(ctx context.Context, due time.Time) error
 
 	// Abandon gives up the lease without notifying the queue. The run can be taken again when the
@@ -53,10 +53,10 @@ type Lease interface {
 	Abandon()
 }
 
-// A ProgramID is a version of a program.
+// A ProgramID identifies a version of a program.
 type ProgramID struct{ Name, Version string }
 
-// A QueueEntry is a run that waits in a [Queue].
+// A QueueEntry is a run that is waiting in a [Queue].
 type QueueEntry struct {
 	RunID    string
 	Program  ProgramID
@@ -64,6 +64,7 @@ type QueueEntry struct {
 	Due      time.Time // when the run can be taken
 
 	// Fresh tells Add that this process has just stored the run. If the queue's store adds a job
-	// together with each run, the queue then already has the entry. A queue need not keep Fresh.
+	// together with each run, the queue then already contains the entry. A queue does not have to
+	// keep Fresh.
 	Fresh bool
 }

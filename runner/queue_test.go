@@ -30,7 +30,8 @@ func (q closedQueue) Take(ctx context.Context, programs []runner.ProgramID, n in
 	return q.Queue.Take(ctx, programs, n)
 }
 
-// Serve does not go on with a queue that can hand out no more runs; it interrupts the runs that are open.
+// Serve does not go on if the queue can hand out no more runs. It interrupts the runs that are
+// open.
 func TestServeEndsWhenTheQueueIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()

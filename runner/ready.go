@@ -15,8 +15,9 @@ var ErrNotReady = errors.New("runner: not ready")
 // exist.
 const anyRun = "ready"
 
-// Ready returns an error unless the runner can start and execute runs: Serve has found the existing
-// runs, its context has not ended, and the store and the queue can be reached.
+// Ready returns nil if the runner can start and execute runs: Serve has found the existing runs,
+// the context of Serve has not ended, and the store and the queue can be reached. Otherwise, Ready
+// returns an error.
 func (r *Runner) Ready(ctx context.Context) error {
 	r.mu.Lock()
 	swept, stopping, queueErr := r.swept, r.stopping, r.queueErr

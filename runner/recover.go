@@ -21,8 +21,8 @@ func canContinue(info *snapshot.Info) bool {
 	return false
 }
 
-// consider queues a run that continues by itself, unless it is open in this process. If answered is
-// set, a paused run is due at once. fresh means that the run was just stored.
+// consider queues a run that continues on its own, unless the run is open in this process. If
+// answered is set, a paused run is due at once. fresh means that the run has just been stored.
 func (r *Runner) consider(ctx context.Context, info *snapshot.Info, answered, fresh bool) {
 	if !canContinue(info) || !r.mayQueue(info) {
 		return
@@ -50,10 +50,10 @@ func entryOf(info *snapshot.Info) QueueEntry {
 	return QueueEntry{RunID: info.RunID, Program: ProgramID{info.Program, info.Version}, Priority: info.Priority}
 }
 
-// continuesAt returns when a run that is not open continues by itself, and whether it does. If the
-// clock was ahead when the run changed, and was then set back, the recorded times lie in the
-// future. They are then ignored: a run that waits for nothing is due now, and a parked run is due
-// after the rest of its wait.
+// continuesAt returns when a run that is not open continues on its own, and whether it does so at
+// all. If the clock was ahead when the run changed, and was then set back, the recorded times are
+// in the future. They are then ignored: a run that waits for nothing is due now, and a parked run
+// is due after the rest of its wait.
 func continuesAt(info *snapshot.Info, answered bool, now time.Time) (time.Time, bool) {
 	switch {
 	case !canContinue(info):
@@ -77,8 +77,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// mayQueue reports whether this runner may queue a run: the run's program is registered, no process
-// has the run open, and the run was not refused.
+// mayQueue reports whether this runner may queue a run. It may if the program of the run is
+// registered, no process has the run open, and the run was not refused.
 func (r *Runner) mayQueue(info *snapshot.Info) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,7 +88,7 @@ func (r *Runner) mayQueue(info *snapshot.Info) bool {
 	return !r.isRefused(info)
 }
 
-// A refusal is the state of a run when it could not continue in this process.
+// A refusal is the state that a run had when it could not continue in this process.
 type refusal struct {
 	created, updated, due time.Time
 	status                snapshot.Status
@@ -107,7 +107,7 @@ func (r *Runner) isRefused(info *snapshot.Info) bool {
 	switch {
 	case !ok:
 		return false
-	case at.created.IsZero(): // the state was not known when the run was refused
+	case at.created.IsZero(): // the state of the run was not known when it was refused
 		return true
 	case !at.created.Equal(info.Created), !at.due.Equal(info.Due), at.status != info.Status:
 		return false
@@ -124,7 +124,7 @@ func (r *Runner) sweep(ctx context.Context) (time.Duration, error) {
 	f := snapshot.Filter{Status: []snapshot.Status{
 		snapshot.StatusQueued, snapshot.StatusPaused, snapshot.StatusInterrupted, snapshot.StatusRunning,
 	}}
-	if r.heap == nil { // a shared queue already contains the runs that wait for their time
+	if r.heap == nil { // a shared queue already contains the runs that wait for a given time
 		f.DueBy = r.queueTime(ctx, began)
 	}
 	page, err := r.store.List(ctx, f)
@@ -188,7 +188,7 @@ func (r *Runner) inspect(ctx context.Context, o *openRun) (bool, error) {
 		return !r.isWaiting(ctx, &info), nil
 	case info.Status != snapshot.StatusInterrupted:
 		return true, nil
-	case r.heap != nil && info.Due.After(time.Now()): // the run was queued before Due was set
+	case r.heap != nil && info.Due.After(time.Now()): // the run had been queued before Due was set
 		return false, nil
 	case info.Stop.Reason != record.InterruptCrash:
 		return true, nil
@@ -213,8 +213,8 @@ func (r *Runner) isWaiting(ctx context.Context, info *snapshot.Info) bool {
 	return !r.hasAnswer(ctx, info)
 }
 
-// isInterrupted reports whether the run was asked to stop before its process ended. If it was,
-// isInterrupted records in the store that the run stays interrupted.
+// isInterrupted reports whether the run was asked to stop before its process ended. If so,
+// isInterrupted records in the store that the run remains interrupted.
 func (r *Runner) isInterrupted(ctx context.Context, info *snapshot.Info) (bool, error) {
 	waiting, err := r.store.Messages(ctx, info.RunID)
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A run whose program differs from its records is refused: it stays interrupted with the reason
+// A run whose program differs from its records is refused: it remains interrupted with the reason
 // divergence, and the store records which build refused it. A different build is probably a
-// correction or a rollback. Therefore each build tries such a run once, when it begins to serve. If
-// that build refuses the run, too, the store records it as the latest build that did.
+// correction or a rollback. Therefore, each build tries such a run once, when the build begins to
+// serve. If it refuses the run too, the store records it as the latest build that did so.
 
 // executableHash returns a hash of the executable of the process, or an empty
 // string if the executable cannot be read.
@@ -53,7 +53,7 @@ func (r *Runner) noteRefusal(ctx context.Context, info snapshot.Info) snapshot.I
 		return nil
 	})
 	if err != nil {
-		return info // the next start of this build tries the run again, which does no harm
+		return info // when this build starts again, it tries the run again, which does no harm
 	}
 	return now
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// release serves a release of a program until its standard input ends. All releases
-// have the same version.
+// release serves one release of a program until its standard input ends. All releases have the same
+// version.
 func release(args ...string) error {
 	dir, name := args[0], args[1]
 	store, err := filestore.New(dir)
@@ -41,9 +41,9 @@ func release(args ...string) error {
 	return r.Serve(ctx)
 }
 
-// registerRelease registers a program that makes a call, and a second call once a file "due"
-// exists. In the release "new" the first call has another name, and in "other" the input has
-// another type.
+// registerRelease registers a program that makes a call, and then makes a second call once the file
+// "due" exists. In the release "new", the first call has another name. In the release "other", the
+// input has another type.
 func registerRelease(r *runner.Runner, dir, release string) {
 	note := func(name string) func(context.Context, word) (string, error) {
 		return decorators.Tool(name, "", func(_ context.Context, in word) (string, error) {

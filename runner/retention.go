@@ -16,18 +16,19 @@ import (
 )
 
 // Retention sets which runs are removed from the store. A run can be removed only if a runner
-// started it, it has completed or failed or was cancelled, it is not pinned, and nothing still
-// reads it: the run that called it (see [Call]) must have ended, too, and so must the later turns
-// of its conversation. A later turn that failed may be retried, so the earlier turns are kept as
-// long as that turn is. A run that can be removed is removed if it exceeds one of the limits, or if
-// its own time limit has passed (snapshot.Info.Expires). The zero Retention sets no limits.
+// started it, it has completed or failed or was cancelled, it is not pinned, and nothing will read
+// it anymore. This means that the run that called it (see [Call]) must have ended too, and also the
+// later turns of its conversation. Since a later turn that failed may be retried, the earlier turns
+// are kept as long as that turn is. A run that can be removed is removed if it exceeds one of the
+// limits, or if its own time limit (snapshot.Info.Expires) has passed. The zero Retention sets no
+// limits.
 //
-// If a run is pinned, resumed or replaced after retention has listed it, it is kept, unless the
-// change happens at the very moment of the removal.
+// If a run is pinned, resumed or replaced after retention has listed it, the run is kept, unless
+// the change happens at the very moment at which it is removed.
 type Retention struct {
 	Age   time.Duration // maximum time since the run ended; 0 means no limit
-	Runs  int           // maximum number of ended runs; the latest are kept; 0 means no limit
-	Bytes int64         // maximum total size of these runs' records; 0 means no limit
+	Runs  int           // maximum number of ended runs, keeping the latest; 0 for no limit
+	Bytes int64         // maximum total size of the records of these runs; 0 for no limit
 
 	// Archive is called with each run before the run is removed, for one run at a time. It must write
 	// durably, since the run may be gone as soon as it returns. If Archive returns an error, the run
@@ -52,9 +53,9 @@ func (p *Retention) check() error {
 	return nil
 }
 
-// ArchiveTo returns a function that writes a run to the file <run ID>.reprise in the directory,
-// which is created if it does not exist. The file has the format that `reprise export --format
-// msgpack` writes and `reprise import` reads. Artifacts stay in the store.
+// ArchiveTo returns a function that writes a run to the file <run ID>.reprise in dir, which is
+// created if it does not exist. The file has the format that `reprise export --format msgpack`
+// writes and `reprise import` reads. Artifacts remain in the store.
 func ArchiveTo(dir string) func(context.Context, *snapshot.Run) error {
 	return func(_ context.Context, run *snapshot.Run) error {
 		if err := durable.MkdirAll(dir); err != nil {
@@ -83,9 +84,9 @@ func (r *Runner) retainLoop(ctx context.Context) {
 	}
 }
 
-// retain removes the runs that exceed a limit now, and returns how long it took to list the ended
-// runs. The time it takes to remove runs does not delay the next search. sizes holds the sizes of
-// runs from earlier calls.
+// retain removes the runs that currently exceed a limit. It returns how long it took to list the
+// ended runs, since the time that it takes to remove runs should not delay the next search. sizes
+// contains the sizes of runs from earlier calls of retain.
 func (r *Runner) retain(ctx context.Context, sizes map[string]sizeAt) (looked time.Duration, err error) {
 	began := time.Now()
 	var ended []*snapshot.Info // the runs that ended last come first
@@ -133,8 +134,8 @@ func (r *Runner) retain(ctx context.Context, sizes map[string]sizeAt) (looked ti
 	return looked, nil
 }
 
-// removedTogether is the number of runs that are removed at the same time, so that a database can
-// remove them with one statement.
+// removedTogether is the maximum number of runs that are removed at the same time, so that a
+// database can remove all of them with one statement.
 const removedTogether = 32
 
 func (r *Runner) removeRuns(ctx context.Context, over []*snapshot.Info) {
@@ -156,7 +157,8 @@ func (r *Runner) removeRuns(ctx context.Context, over []*snapshot.Info) {
 	wait.Wait()
 }
 
-// A sizeAt is the total size of a run's records when the run had the given Updated.
+// A sizeAt is the total size of the records of a run at the time when the run had the given
+// Updated.
 type sizeAt struct {
 	size    int64
 	updated time.Time
@@ -168,7 +170,7 @@ func isOver(info *snapshot.Info, p *Retention) bool {
 	return p.Age > 0 && now.Sub(info.Updated) >= p.Age || !info.Expires.IsZero() && !now.Before(info.Expires)
 }
 
-// sizeOf returns the total size of a run's records, or 0 if no limit depends on it.
+// sizeOf returns the total size of the records of a run, or 0 if no limit depends on the size.
 func (r *Runner) sizeOf(ctx context.Context, info *snapshot.Info, sizes map[string]sizeAt) (size int64, err error) {
 	if r.options.Retention.Bytes == 0 {
 		return 0, nil

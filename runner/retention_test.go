@@ -23,7 +23,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// The calling run is interrupted, and resumed long after the called run has ended.
+// The calling run is interrupted, and is resumed only long after the called run has ended.
 func TestRetentionKeepsACalledRunUntilItsCallerHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
@@ -98,7 +98,7 @@ func TestRetentionDuringReadsForksAndPins(t *testing.T) {
 	var seen events
 	archive := filepath.Join(t.TempDir(), "archive")
 	var once sync.Once
-	first := make(chan struct{}) // closed when the first run was removed
+	first := make(chan struct{}) // closed when the first run has been removed
 	observe := func(e runner.Notice) {
 		if seen.observe(e); e.Type == runner.NoticeRemoved {
 			once.Do(func() { close(first) })
@@ -263,8 +263,8 @@ func (s slowDeleter) Delete(ctx context.Context, runID string) error {
 	return s.Store.Delete(ctx, runID)
 }
 
-// TestRetentionKeepsUpWithRunsThatEnd: runs are removed concurrently, and the time it takes to
-// remove them does not delay the next search.
+// TestRetentionKeepsUpWithRunsThatEnd checks that runs are removed concurrently, and that the time
+// that it takes to remove them does not delay the next search.
 func TestRetentionKeepsUpWithRunsThatEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen events
@@ -280,7 +280,7 @@ func TestRetentionKeepsUpWithRunsThatEnd(t *testing.T) {
 			}
 		}
 		start(0, 32)
-		sleep(4 * time.Minute) // the first search is after a minute, and each round of removals takes a minute
+		sleep(4 * time.Minute) // the first search comes after a minute; each round of removals takes a minute
 		assert.Len(t, seen.of(runner.NoticeRemoved), 32)
 		start(32, 64)
 		sleep(12 * time.Minute)

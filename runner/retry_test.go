@@ -23,8 +23,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// orders has a program that reserves, pays for and ships an order. Shipping fails while closed is
-// set.
+// orders has a program that reserves an order, takes the payment for it, and ships it. Shipping
+// fails while closed is set.
 type orders struct {
 	closed atomic.Bool
 	mu     sync.Mutex
@@ -104,7 +104,7 @@ func TestRetryContinuesAfterACrash(t *testing.T) {
 			return "", err
 		}
 		return testkit.Call(ctx, testkit.Agent(t, "inner", core.RetryConfig{MaxAttempts: 1}, func(ctx context.Context, _ string) (string, error) {
-			// The failure of the step is final: the agent returns it.
+			// The failure of this step is final, since the agent returns it.
 			if err := o.step(ctx, "ship"); err != nil {
 				return "", err
 			}

@@ -21,15 +21,15 @@ type Options struct {
 	// to 100.
 	Limit int
 
-	// MaxQueued is the maximum number of runs that may wait for a slot: Start refuses further runs
-	// with ErrTooMany. Runs that wait for their time do not count. If Queue is set, the runs in the
-	// store that have not begun are counted; the count may be a second old. 0 means no limit. Runs
-	// that a schedule or Call starts are not refused.
+	// MaxQueued is the maximum number of runs that may be waiting for a slot. Start refuses any
+	// further run with ErrTooMany. Runs that wait for a given time do not count. If Queue is set,
+	// the count is that of the runs in the store that have not begun, and may be a second old. 0
+	// means no limit. Runs that are started by a schedule or by Call are not refused.
 	MaxQueued int
 
-	// MaxQueuedPerPrincipal is the maximum number of runs that may wait to begin, for a slot or for
-	// their time, among the runs that this process has started for one StartOptions.Principal. 0
-	// means no limit.
+	// MaxQueuedPerPrincipal is the maximum number of runs that this process has started for the
+	// same StartOptions.Principal and that are waiting to begin, whether for a slot or for a given
+	// time. 0 means no limit.
 	MaxQueuedPerPrincipal int
 
 	// Grace is how long runs may continue after the context of Serve has ended. Runs that are still
@@ -46,20 +46,20 @@ type Options struct {
 	// process does not cause other runs to be set aside. Defaults to 5.
 	MaxRestarts int
 
-	// SweepEvery is the interval at which the store is searched for runs that this process does not
+	// SweepEvery is the interval between searches of the store for runs that this process does not
 	// know: runs of a process that was killed, and runs that another process has started or
-	// answered. Sweeps take at most a twentieth of the time, so they are less frequent if the store
-	// is large. Defaults to 5 seconds, or to a minute if Queue is set.
+	// answered. Since sweeps take up at most a twentieth of the time, they are less frequent if the
+	// store is large. Defaults to 5 seconds, or to a minute if Queue is set.
 	SweepEvery time.Duration
 
-	// ParkAfter is the longest core.Sleep, or delay before another attempt, that keeps its run
-	// open. If the run waits longer, it is parked: it is closed, takes no slot and almost no
+	// ParkAfter is the longest core.Sleep, or delay before another attempt, during which a run is
+	// kept open. If a run waits longer, it is parked: it is closed, takes up no slot and almost no
 	// memory, and continues when it is due. Delays within a timeout or a deadline keep the run
-	// open. Defaults to a minute; if ParkAfter is negative, no run is parked.
+	// open. Defaults to a minute. If ParkAfter is negative, no run is parked.
 	ParkAfter time.Duration
 
-	// Queue hands runs to the runners in several processes that share a store. Defaults to a queue
-	// in this process, filled from the store.
+	// Queue hands runs to the runners of the processes that share a store. Defaults to a queue in
+	// this process, which is filled from the store.
 	Queue Queue
 
 	Retention Retention // which runs are removed from the store
@@ -107,7 +107,7 @@ func (o Options) check() error {
 	return o.Retention.check()
 }
 
-// withDefaults returns the options without zero values.
+// withDefaults returns the options with defaults in place of zero values.
 func (o Options) withDefaults() Options {
 	o.Limit = cmp.Or(o.Limit, 100)
 	o.Grace = max(cmp.Or(o.Grace, 10*time.Second), 0)
@@ -134,32 +134,31 @@ type Runner struct {
 	queue   Queue
 	heap    *heapQueue // the default queue; nil if Options.Queue is set
 	build   func() string
-	clock   func() reading // reads the clock of this machine
+	clock   func() reading // reads this machine's clock
 
 	mu        sync.Mutex // guards the fields below; never held while user code runs
 	programs  map[programKey]*program
 	current   map[string]*program // the version that was registered last, by name
 	open      map[string]*openRun // runs that this process has open
-	closed    Stats               // counts of calls in runs that were closed
-	endings   map[string]*ending  // the endings that goroutines wait for
+	closed    Stats               // counts of the calls in runs that were closed
+	endings   map[string]*ending  // endings for which goroutines are waiting
 	refused   map[string]refusal  // runs that cannot continue here
 	suspects  suspects
 	outages   map[string]outage // by run ID
 	admission admission
-	schedules []*scheduled // not changed once the runner serves
+	schedules []*scheduled // not changed once the runner is serving
 	serving   bool
 	swept     bool  // Serve has found the existing runs
 	queued    int   // number of due entries when the queue was last counted
 	parked    int   // number of entries that were not yet due
-	queueErr  error // the error of the last request to the queue; nil if the queue could be reached
+	queueErr  error // error from the last request to the queue; nil if the queue was reached
 	stopping  bool  // nothing new begins
 	stopped   bool  // runs were interrupted
 
 	runs sync.WaitGroup
 }
 
-// New returns a runner for the runs in a store. It executes nothing before [Runner.Serve] is
-// called.
+// New returns a runner for the runs in a store. It executes nothing until [Runner.Serve] is called.
 func New(store snapshot.Store, o Options) (*Runner, error) {
 	if store == nil {
 		return nil, errors.New("runner: New needs a store, such as filestore.New(dir)")
@@ -186,7 +185,7 @@ func New(store snapshot.Store, o Options) (*Runner, error) {
 // Store returns the store in which the runner keeps its runs.
 func (r *Runner) Store() snapshot.Store { return r.store }
 
-// Info returns what is known about a run. If the run does not exist, the error is
+// Info returns information about a run. If the run does not exist, the error is
 // snapshot.ErrNotFound.
 func (r *Runner) Info(ctx context.Context, runID string) (snapshot.Info, error) {
 	info, err := r.store.Info(ctx, runID)
@@ -202,7 +201,7 @@ func (r *Runner) IsOpenElsewhere(ctx context.Context, runID string) (bool, error
 	return err == nil && info.Open && info.Owner != r.owner, err
 }
 
-// List returns those runs in the store that f selects. The run that was updated last comes first.
+// List returns the runs in the store that f selects, most recently updated first.
 func (r *Runner) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	page, err := r.store.List(ctx, f)
 	if err != nil {

@@ -43,7 +43,7 @@ func newRunner(t *testing.T, store snapshot.Store, o runner.Options) *runner.Run
 	return r
 }
 
-// serve serves until stop is called, or the test ends.
+// serve lets the runner serve until stop is called or the test ends.
 func serve(t *testing.T, r *runner.Runner) (stop func() error) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var err error
@@ -120,7 +120,8 @@ func (s *slowStore) Create(ctx context.Context, run *snapshot.Run) (snapshot.Inf
 	return s.Store.Create(ctx, run)
 }
 
-// A client that repeats its start too early gets the run, although the first start is still storing it.
+// A client that repeats a start too early gets the run even though the first start is still storing
+// it.
 func TestStartThatIsRepeatedWhileItIsStoredReturnsTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRunner(t, &slowStore{Store: memstore.New()}, runner.Options{})
@@ -244,7 +245,7 @@ func TestLimitBoundsRunsAndPriorityOrdersThem(t *testing.T) {
 	})
 }
 
-// sleep is for tests in a bubble of synctest.
+// sleep is for tests in a synctest bubble.
 func sleep(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // the clock of synctest
 
 func TestFailedRunHasTheErrorAsItsResult(t *testing.T) {
@@ -391,7 +392,7 @@ func TestAnsweredRunContinues(t *testing.T) {
 		require.NoError(t, r.Answer(t.Context(), "a", questions[0].ID, "", "Ada"))
 		require.ErrorIs(t, r.Answer(t.Context(), "a", questions[0].ID, "", "Bob"), state.ErrAnswered)
 		synctest.Wait()
-		// From another process: the next sweep finds it.
+		// The answer comes from another process, so the next sweep finds it.
 		require.NoError(t, state.Answer(t.Context(), store, "a", "ask?2", "", "!"))
 		info, err := r.Wait(t.Context(), "a")
 		require.NoError(t, err)
@@ -587,7 +588,7 @@ func TestRunThatCannotBeOpenedDoesNotStopTheOthers(t *testing.T) {
 	})
 }
 
-// awayStore cannot be reached at first.
+// awayStore is a store that cannot be reached at first.
 type awayStore struct {
 	*memstore.Store
 	failures atomic.Int32
@@ -621,7 +622,7 @@ func TestRunWhoseStoreWasAwayContinuesLater(t *testing.T) {
 	})
 }
 
-// silentStore does not return the info of a run after the run has been opened.
+// silentStore does not return a run's info once the run has been opened.
 type silentStore struct {
 	*memstore.Store
 	silent atomic.Bool

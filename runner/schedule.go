@@ -10,17 +10,17 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A Schedule sets when runs of a program are started automatically. Exactly one
-// of At, Every and Cron must be set.
+// A Schedule sets when runs of a program are started automatically. Exactly one of At, Every and
+// Cron must be set.
 //
 // The ID of a run consists of the schedule's name and the instant at which the run is due, such as
-// "report-20260105T090000Z". Therefore each instant has only one run as long as that run is kept,
-// however many processes have the schedule, however often they are started, and even if the clock
-// is set back.
+// "report-20260105T090000Z". As long as that run is kept, there is therefore only one run for each
+// instant, no matter how many processes have the schedule or how often they are started, and even
+// if the clock is set back.
 //
 // Schedules follow the queue's clock. With JetStream or PostgreSQL, this is the server's clock,
-// whatever time the workers' clocks show. Otherwise it is this machine's clock, and jumps of more
-// than a minute are reported; see [ErrClock].
+// regardless of the workers' clocks. Otherwise it is this machine's clock, and jumps of more than a
+// minute are reported; see [ErrClock].
 type Schedule struct {
 	Name string // the prefix of run IDs; required
 
@@ -28,22 +28,23 @@ type Schedule struct {
 	// it, the run is not started. This is reported unless the run already exists.
 	At time.Time
 
-	// Every is an interval, counted from From, or from the beginning of 1970 in UTC: with an
-	// interval of one hour, runs start at each full hour. Every must be at least a second.
+	// Every is an interval, counted from From or, if From is zero, from the beginning of 1970 in
+	// UTC: with an interval of one hour, a run starts at each full hour. Every must be at least a
+	// second.
 	Every time.Duration
 	From  time.Time
 
 	// Cron is an expression with five fields (minute, hour, day of month, month, day of week) or
-	// six fields (with seconds first), or a name such as @daily. In a Location with daylight saving
+	// six fields (with seconds first), or a name such as @daily. If Location has daylight saving
 	// time, an instant in an hour that is skipped does not occur on that day. If an hour occurs
-	// twice, an instant in it occurs only in the first, or in both if the expression's hours are *
-	// or */n. Location defaults to UTC.
+	// twice, an instant in that hour occurs only the first time, or both times if the expression's
+	// hours are * or */n. Location defaults to UTC.
 	Cron     string
 	Location *time.Location
 
 	// CatchUp is how long after an instant its run can still be started if no process was running
 	// at that instant. Retention must keep runs for longer than CatchUp. Defaults to 0: missed
-	// instants are skipped. Whatever CatchUp is, a run is still started if it is at most a minute
+	// instants are skipped. Regardless of CatchUp, a run is still started if it is at most a minute
 	// late because the process was suspended, its clock was set forward, or the store could not be
 	// reached.
 	CatchUp time.Duration
@@ -102,7 +103,7 @@ func (s *Schedule) next(t time.Time) time.Time {
 	return nextOfCron(s.Cron, location, t)
 }
 
-// runID returns the ID of the run for an instant.
+// runID returns the ID of the run that is due at an instant.
 func (s *Schedule) runID(at time.Time) string {
 	format := "20060102T150405Z"
 	if at.Nanosecond() != 0 {
@@ -118,8 +119,8 @@ type scheduled struct {
 	encoded encodedInput // the input
 }
 
-// Schedule starts runs of a program automatically while the runner serves, all with the same input.
-// It must be called before Serve. If the input does not fit, the error is [ErrInput].
+// Schedule sets up automatic starts of a program's runs, all with the same input, while the runner
+// serves. It must be called before Serve. If the input does not fit, the error is [ErrInput].
 func (r *Runner) Schedule(name string, input any, s Schedule) error {
 	p, err := r.find(name, s.Options.Version)
 	if err != nil {
@@ -198,9 +199,9 @@ func (r *Runner) follow(ctx context.Context, s *scheduled) {
 	}
 }
 
-// A position is how far a schedule has been followed. The zero position is for a new schedule.
+// A position records how far a schedule has been followed. A new schedule has the zero position.
 type position struct {
-	next time.Time // the first instant that is not done; zero if there is none
+	next time.Time // the first instant that is not yet done; zero if there is none
 	seen time.Time // the time at the last check
 }
 
@@ -231,10 +232,10 @@ func (p *position) due(s *Schedule, now time.Time) (at time.Time, wait time.Dura
 	return p.next, 0
 }
 
-// reportMissed reports that the single instant of a schedule has passed and has no run.
+// reportMissed reports that a schedule's single instant has passed without a run.
 func (r *Runner) reportMissed(ctx context.Context, s *scheduled) {
 	if _, err := r.store.Info(ctx, s.runID(s.At)); !errors.Is(err, snapshot.ErrNotFound) {
-		return // the run was started, or nothing is known
+		return // the run was started, or its state is unknown
 	}
 	r.observe(Notice{
 		Type: NoticeTrouble, RunID: s.runID(s.At), Program: s.program.name, Version: s.program.version,
@@ -242,8 +243,8 @@ func (r *Runner) reportMissed(ctx context.Context, s *scheduled) {
 	})
 }
 
-// startScheduled starts the run for an instant. It reports whether the instant is done. The instant
-// is not done if the store cannot be reached.
+// startScheduled starts the run for an instant and reports whether the instant is done. It is not
+// done if the store cannot be reached.
 func (r *Runner) startScheduled(ctx context.Context, s *scheduled, at time.Time) bool {
 	_, _, err := r.startEncoded(ctx, s.program, s.runID(at), s.encoded, s.Options)
 	if err == nil || errors.Is(err, ErrStarted) || ctx.Err() != nil { // ErrStarted: the run exists, with an earlier input of the schedule

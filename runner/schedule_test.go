@@ -20,7 +20,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// runIDs returns the IDs of all runs, with their creation times since begin.
+// runIDs returns the IDs of all runs, with their creation times relative to begin.
 func runIDs(t *testing.T, store snapshot.Store, begin time.Time) map[string]time.Duration {
 	page, err := store.List(t.Context(), snapshot.Filter{})
 	require.NoError(t, err)
@@ -36,7 +36,7 @@ func TestSchedulesStartRunsAtTheirInstants(t *testing.T) {
 		begin := time.Now() // midnight UTC 2000-01-01, a Saturday
 		store := memstore.New()
 		var made atomic.Int32
-		for range 2 { // processes with the same schedules
+		for range 2 { // two processes with the same schedules
 			r := newRunner(t, store, runner.Options{SweepEvery: time.Hour})
 			program := runner.Register(r, agent("echo", func(context.Context, word) (string, error) {
 				made.Add(1)
@@ -116,7 +116,7 @@ func TestSummerTimeStartsNoInstantTwice(t *testing.T) {
 	})
 }
 
-// fullStore cannot store new runs at first.
+// fullStore is a store that cannot store new runs at first.
 type fullStore struct {
 	*memstore.Store
 	until time.Time
@@ -206,8 +206,8 @@ func TestBadSchedulesAreRefused(t *testing.T) {
 	assert.ErrorContains(t, r.Schedule("echo", word{"x"}, runner.Schedule{Name: "c", Every: day}), "is already serving")
 }
 
-// retained starts the runs r0 to r5, an hour apart, and returns those that are left
-// after a day. The run r1 is pinned, and r5 has not begun.
+// retained starts the runs r0 to r5, an hour apart, and returns the runs that are left after a day.
+// The run r1 is pinned, and r5 has not begun.
 func retained(t *testing.T, p runner.Retention) (left []string, store snapshot.Store) {
 	store = memstore.New()
 	p.Every = time.Hour

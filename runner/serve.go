@@ -16,7 +16,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// interruptedGrace is how long Serve waits for the handlers of interrupted runs.
+// interruptedGrace is how long Serve waits for the handlers of interrupted runs to return.
 const interruptedGrace = 5 * time.Second
 
 // Serve executes queued runs and continues runs that have not ended, until ctx ends. Then it stops;
@@ -86,8 +86,8 @@ func (r *Runner) dispatch(ctx, own context.Context) error {
 	}
 }
 
-// awaitSlots waits for a free slot and takes all slots that are free. It returns the number of
-// slots taken, or 0 if ctx ends.
+// awaitSlots waits for a free slot, and then takes all free slots. It returns the number of slots
+// taken, or 0 if ctx ends.
 func awaitSlots(ctx context.Context, slots chan<- struct{}) int {
 	select {
 	case slots <- struct{}{}:
@@ -119,7 +119,7 @@ func (r *Runner) take(ctx context.Context, n int) ([]Lease, error) {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for ctx.Err() == nil {
-		taking, cancel := context.WithTimeout(ctx, r.options.SweepEvery) // programs may be registered in the meantime
+		taking, cancel := context.WithTimeout(ctx, r.options.SweepEvery) // programs may be registered while it waits
 		leases, err := r.queue.Take(taking, r.programIDs(), n)
 		late := taking.Err() != nil
 		cancel()
@@ -153,7 +153,7 @@ func (r *Runner) programIDs() []ProgramID {
 	return all
 }
 
-// begin begins to execute a run that was taken. It calls free once the run is closed.
+// begin begins to execute a run taken from the queue. It calls free once the run is closed.
 func (r *Runner) begin(own context.Context, lease Lease, free func()) {
 	e := lease.Entry()
 	o := &openRun{runID: e.RunID, opened: make(chan struct{})}
@@ -180,12 +180,12 @@ func (r *Runner) begin(own context.Context, lease Lease, free func()) {
 	})
 }
 
-// offerAgainAfter is how long a run waits if another process has it open, or if it stopped for a
-// reason that may last, and how long a schedule waits after an error.
+// offerAgainAfter is how long a run waits if another process has it open, or if the reason why it
+// stopped may persist. It is also how long a schedule waits after an error.
 const offerAgainAfter = 5 * time.Second
 
-// stop waits for the open runs, interrupts those that take too long, and closes those that ignore
-// the interrupt.
+// stop waits for the open runs to stop, interrupts those that take too long, and closes those that
+// ignore the interrupt.
 func (r *Runner) stop() error {
 	done := make(chan struct{})
 	go func() {
@@ -210,8 +210,8 @@ func (r *Runner) stop() error {
 	return errors.Join(fmt.Errorf("%w: %s", ErrNotStopped, strings.Join(stuck, ", ")), err)
 }
 
-// closeAll closes the runs that did not stop, all at the same time, because each Close waits for
-// its handlers for a while. It returns the IDs of the runs.
+// closeAll closes the runs that did not stop, and returns their IDs. It closes them concurrently,
+// because each Close waits a while for the run's handlers.
 func closeAll(states map[string]*state.ExecutionState) ([]string, error) {
 	stuck := slices.Sorted(maps.Keys(states))
 	errs := make([]error, len(stuck))
@@ -219,7 +219,7 @@ func closeAll(states map[string]*state.ExecutionState) ([]string, error) {
 	for i, id := range stuck {
 		if st := states[id]; st != nil {
 			closing.Go(func() {
-				st.Interrupt(snapshot.Stop{Reason: record.InterruptShutdown}) // it may have been cancelled since
+				st.Interrupt(snapshot.Stop{Reason: record.InterruptShutdown}) // the run may have been cancelled since
 				errs[i] = st.Close()
 			})
 		}
@@ -240,8 +240,8 @@ func closedWithin(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// states returns the states of the runs that are open, by their IDs. The state of a run that is still
-// being opened is nil.
+// states returns the states of the open runs, by run ID. The state of a run that is still being
+// opened is nil.
 func (r *Runner) states() map[string]*state.ExecutionState {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -42,8 +42,8 @@ func (s *lateStore) holdBack(ctx context.Context) {
 	}
 }
 
-// TestQueueingThatIsLateOpensNoWaitingRun: a run is found to be due. Before it is queued, it begins, and
-// waits again.
+// TestQueueingThatIsLateOpensNoWaitingRun: a run is found to be due, but before it is queued, it
+// begins and then waits again.
 func TestQueueingThatIsLateOpensNoWaitingRun(t *testing.T) {
 	waits := map[string]func(context.Context) error{
 		"parked": func(ctx context.Context) error { return core.Sleep(ctx, time.Hour) },
@@ -72,7 +72,7 @@ func TestQueueingThatIsLateOpensNoWaitingRun(t *testing.T) {
 		},
 		"start": func(t *testing.T, s *lateStore, p *runner.Program[word, string]) {
 			s.hold.Store(true)
-			go start(t, p, runner.StartOptions{}) // the sweep queues the run, too
+			go start(t, p, runner.StartOptions{}) // the sweep also queues the run
 		},
 	} {
 		for name, wait := range waits {

@@ -17,27 +17,26 @@ import (
 // StartOptions specify how a run is started.
 type StartOptions struct {
 	Version  string    // version of the program; defaults to the version that was registered last
-	Priority int       // among the runs that wait for a slot, the run with the highest priority begins first
+	Priority int       // among runs waiting for a slot, the one with the highest priority begins first
 	At       time.Time // the earliest time to begin; zero means now
 	Pinned   bool      // retention keeps the run
 	Metadata snapshot.Metadata
 
-	// Principal is who starts the run, for Options.MaxQueuedPerPrincipal. It is empty if that is
-	// not known.
+	// Principal is who starts the run, for Options.MaxQueuedPerPrincipal. It is empty if unknown.
 	Principal string
 }
 
 // Start stores a run of a program with its input, queues the run, and returns its Info. The run
-// begins when it is due and a slot is free. The input has the actor's input type, or is JSON as a
-// json.RawMessage. If the run ID is empty, a random ID is used.
+// begins when it is due and a slot is free. The input either has the actor's input type or is JSON,
+// as a json.RawMessage. If the run ID is empty, a random ID is used.
 //
-// Start is idempotent for a run ID. If the run was started before with the same program and input,
-// Start changes nothing and returns the run's Info. If it was started with another program or
-// input, the error is [ErrStarted]. If the program is not registered, the error is
-// [ErrNotRegistered]; if the input does not fit, it is [ErrInput]. If as many runs wait as Options
-// allow, the error is [ErrTooMany]; after Serve's context has ended, it is [ErrStopping]. In all
-// these cases, nothing is stored. The errors ErrTooMany and ErrStopping are only for new runs: a
-// run that was started before is returned as usual.
+// Start is idempotent for a given run ID. If the run was started before with the same program and
+// input, Start changes nothing and returns the run's Info. If it was started with another program
+// or input, the error is [ErrStarted]. If the program is not registered, the error is
+// [ErrNotRegistered]; if the input does not fit, it is [ErrInput]. If as many runs are waiting as
+// Options allow, the error is [ErrTooMany]; after Serve's context has ended, it is [ErrStopping].
+// In all these cases, nothing is stored. ErrTooMany and ErrStopping apply only to new runs: a run
+// that was started before is returned as usual.
 func (r *Runner) Start(ctx context.Context, name, runID string, input any, o StartOptions) (snapshot.Info, error) {
 	info, _, err := r.StartOrGet(ctx, name, runID, input, o)
 	return info, err
@@ -139,7 +138,7 @@ func inputOf(run *snapshot.Run) ([]byte, error) {
 	return first.Detail.Input, nil
 }
 
-// startedBefore returns the Info of a run that is started again.
+// startedBefore returns the Info of an existing run that is being started again.
 func (r *Runner) startedBefore(ctx context.Context, p *program, runID string, encoded []byte) (snapshot.Info, error) {
 	run, err := r.store.Load(ctx, runID)
 	if err != nil {
@@ -155,6 +154,6 @@ func (r *Runner) startedBefore(ctx context.Context, p *program, runID string, en
 	if !bytes.Equal(input, encoded) {
 		return snapshot.Info{}, fmt.Errorf("%w: run %s has the input %s, not %s", ErrStarted, runID, record.Preview(input), record.Preview(encoded))
 	}
-	r.consider(ctx, &run.Info, false, false) // the process that stored the run may have been killed before it queued it
+	r.consider(ctx, &run.Info, false, false) // the process that stored the run may have been killed before queuing it
 	return run.Info, nil
 }

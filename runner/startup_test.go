@@ -15,8 +15,8 @@ import (
 )
 
 // BenchmarkStartWithParkedRuns measures how long Serve takes to start with a directory of parked
-// runs. If REPRISE_PARKED is set, it also measures that number of runs. The directory is in a file
-// system in memory, if there is one.
+// runs. If REPRISE_PARKED is set, it also measures that number of runs. The directory is in an
+// in-memory file system, if there is one.
 func BenchmarkStartWithParkedRuns(b *testing.B) {
 	sizes := []int{1000, 10_000}
 	if n := numberFrom(b, "REPRISE_PARKED", 0); n > 0 {
@@ -24,7 +24,7 @@ func BenchmarkStartWithParkedRuns(b *testing.B) {
 	}
 	for _, n := range sizes {
 		b.Run(fmt.Sprint("runs=", n), func(b *testing.B) {
-			dir, err := os.MkdirTemp("/dev/shm", "parked") //nolint:usetesting // a directory in memory, where there is one
+			dir, err := os.MkdirTemp("/dev/shm", "parked") //nolint:usetesting // a directory in memory, if possible
 			if err != nil {
 				dir = b.TempDir()
 			}

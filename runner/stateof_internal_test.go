@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A run that is open can be interrupted with a context that has ended.
+// An open run can be interrupted with a context that has already ended.
 func TestStateOfAnOpenRunNeedsNoContext(t *testing.T) {
 	r, err := New(memstore.New(), Options{})
 	require.NoError(t, err)

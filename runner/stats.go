@@ -15,12 +15,12 @@ type NoticeType string
 
 // The types of notices.
 const (
-	NoticeStarted NoticeType = "started" // a new run was stored: by Start, Call or a schedule
+	NoticeStarted NoticeType = "started" // a new run was stored, by Start, Call or a schedule
 	NoticeOpened  NoticeType = "opened"  // a run was opened, for the first time or again
 	NoticeClosed  NoticeType = "closed"  // a run was closed; see Status
 	NoticeCrashed NoticeType = "crashed" // the process of a run has ended without closing it
 	NoticeRemoved NoticeType = "removed" // retention has removed a run
-	NoticeTrouble NoticeType = "trouble" // an error occurred; RunID is empty if the error is not about one run
+	NoticeTrouble NoticeType = "trouble" // an error occurred; RunID is empty if it is not about a single run
 )
 
 // A Notice reports something that a runner did or detected.
@@ -28,22 +28,22 @@ type Notice struct {
 	Type             NoticeType
 	RunID            string
 	Program, Version string
-	Status           snapshot.Status // the run's status, if it is known
+	Status           snapshot.Status // the run's status, if known
 	Stop             snapshot.Stop   // why the run is interrupted or cancelled; also set if it was cancelled and is paused
-	Due              time.Time       // when a paused run continues by itself
+	Due              time.Time       // when a paused run will continue by itself
 	Took             time.Duration   // closed: how long the run was open
-	Restarts         int             // crashed: the number of crashes in a row
-	Resumed          bool            // opened: the run had been opened before, and continues
+	Restarts         int             // crashed: the number of consecutive crashes
+	Resumed          bool            // opened: the run had been opened before and now continues
 	Err              error           // trouble: the error; closed: why the run failed or cannot continue, such as a divergence, or why its status cannot be read
 }
 
-// Stats are the counts of a runner.
+// Stats holds a runner's counts.
 type Stats struct {
-	// Queued and Parked are the numbers of runs in the queue, for all processes that share the
-	// queue. If Options.Queue is set, runs are counted every ten seconds while the runner serves;
-	// before that, both numbers are 0.
+	// Queued and Parked are the numbers of runs in the queue, from all processes that share the
+	// queue. If Options.Queue is set, the runs are counted every ten seconds while the runner
+	// serves; until then, both numbers are 0.
 	Queued int `json:"queued"` // runs of the registered programs that are due and wait for a slot
-	Parked int `json:"parked"` // runs that wait for their time; if Options.Queue is set, runs of any program
+	Parked int `json:"parked"` // runs waiting for their time; if Options.Queue is set, runs of any program
 
 	Open  int `json:"open"`  // runs that this process has open
 	Limit int `json:"limit"` // Options.Limit
@@ -56,16 +56,16 @@ type Stats struct {
 	Interrupted int64 `json:"interrupted"`
 	Paused      int64 `json:"paused"`
 	Crashed     int64 `json:"crashed"`
-	CrashLoops  int64 `json:"crash_loops"` // runs that were set aside after crashes
-	Removed     int64 `json:"removed"`     // runs that retention has removed
+	CrashLoops  int64 `json:"crash_loops"` // runs set aside after crashes
+	Removed     int64 `json:"removed"`     // runs removed by retention
 	Troubles    int64 `json:"troubles"`
 
-	Attempts  int64 `json:"attempts"`  // attempts that began, except attempts of groups and their branches
+	Attempts  int64 `json:"attempts"`  // attempts begun, not counting those of groups and branches
 	Retries   int64 `json:"retries"`   // how many of Attempts followed a failed attempt
-	Exhausted int64 `json:"exhausted"` // calls that failed because no attempt, no time or no retry budget was left
+	Exhausted int64 `json:"exhausted"` // calls that failed because no attempts, time or retry budget was left
 }
 
-// Stats returns the counts since New, and the current numbers of runs.
+// Stats returns the counts since New and the current numbers of runs.
 func (r *Runner) Stats() Stats {
 	s := r.counts.stats()
 	r.mu.Lock()
@@ -95,7 +95,7 @@ func (s *Stats) add(report state.Report) {
 	s.Exhausted += int64(report.Exhausted)
 }
 
-// counts collects numbers from notices.
+// counts accumulates numbers from notices.
 type counts struct {
 	started, opened, crashed, crashLoops, removed, troubles atomic.Int64
 	completed, failed, cancelled, interrupted, paused       atomic.Int64
@@ -150,7 +150,7 @@ func (c *counts) end(status snapshot.Status) {
 	}
 }
 
-// String returns a line about the notice.
+// String returns a one-line description of the notice.
 func (n Notice) String() string {
 	text := string(n.Type)
 	if n.RunID != "" {

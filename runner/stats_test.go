@@ -19,9 +19,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// TestStatsCountAttemptsRetriesAndExhaustion checks Stats, and an expvar of them. A call
-// that has exhausted its retry budget counts like one that has exhausted its
-// attempts.
+// TestStatsCountAttemptsRetriesAndExhaustion checks Stats, also as published by expvar. A call that
+// has exhausted its retry budget is counted like one that has exhausted its attempts.
 func TestStatsCountAttemptsRetriesAndExhaustion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tool := func(name string, err error, options ...actors.Option) actors.Tool[word, string] {

@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// docs/service.md: the RetryTimeout of the agent limits the time of a run. The time while the
-// service is stopped or the run waits for an answer is not counted.
+// docs/service.md: the agent's RetryTimeout limits the time of a run. Time during which the service
+// is stopped or the run waits for an answer is not counted.
 func TestRetryTimeoutOfTheAgentLimitsTheTimeOfItsRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
@@ -56,7 +56,7 @@ func TestRetryTimeoutOfTheAgentLimitsTheTimeOfItsRun(t *testing.T) {
 	})
 }
 
-// takes makes a step that takes d.
+// takes makes a step that takes the duration d.
 func takes(ctx context.Context, d time.Duration) error {
 	_, err := core.Step(ctx, "takes", func(ctx context.Context) (bool, error) {
 		select {

@@ -11,17 +11,17 @@ import (
 )
 
 // A run that is interrupted because the store did not accept its records continues later, and
-// repeats the calls that have no outcome. If that always happened for the same call, for example
+// repeats the calls that have no outcome. If this happened to the same call each time, for example
 // because its outcome is too large, the call's effect would be repeated forever. Therefore such
 // openings are counted like crashes: the run waits longer each time, and is set aside after
-// MaxRestarts such openings.
+// MaxRestarts of them.
 
 // maxUnstoredWait is the longest time that a run waits to continue after its records could not be
 // stored.
 const maxUnstoredWait = 10 * time.Minute
 
-// unstoredWait returns how long a run waits before it continues. times is the number of times in a
-// row that its records could not be stored.
+// unstoredWait returns how long a run waits before it continues, given the number of times in a row
+// that its records could not be stored.
 func unstoredWait(times int) time.Duration {
 	wait := offerAgainAfter
 	for ; times > 1 && wait < maxUnstoredWait; times-- {
@@ -68,7 +68,7 @@ func (r *Runner) countUnstored(ctx context.Context, o *openRun, info snapshot.In
 	return now
 }
 
-// whyStopped returns the text of the error that stopped a run.
+// whyStopped returns the text of the error that stopped the run.
 func (o *openRun) whyStopped() string {
 	if o.stopped == nil {
 		return "the store failed"

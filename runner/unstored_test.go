@@ -20,7 +20,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// A picky store refuses the outcomes of tools while isPicky is set.
+// A picky store rejects the outcomes of tools while isPicky is set.
 type picky struct {
 	snapshot.Store
 	isPicky atomic.Bool

@@ -28,7 +28,7 @@ func (r *Runner) Wait(ctx context.Context, runID string) (snapshot.Info, error) 
 	return r.wait(ctx, runID)
 }
 
-// watchEnd announces each possible end of a run in another process, until ctx ends.
+// watchEnd announces each time that the run may have ended in another process, until ctx ends.
 func (r *Runner) watchEnd(ctx context.Context, runID string) {
 	again := time.NewTimer(0)
 	defer again.Stop()
@@ -51,7 +51,7 @@ func (r *Runner) watchEnd(ctx context.Context, runID string) {
 	}
 }
 
-// watchRetryDelay is how long to wait after an error from the store before a run is watched again.
+// watchRetryDelay is how long to wait after a store error before watching a run again.
 const watchRetryDelay = 500 * time.Millisecond
 
 func (r *Runner) isServing() bool {
@@ -78,7 +78,7 @@ func (r *Runner) wait(ctx context.Context, runID string) (snapshot.Info, error) 
 	}
 }
 
-// withCrashLoop returns the info, with an error if the run was set aside after crashes.
+// withCrashLoop returns info, and an error if the run was set aside after crashes.
 func withCrashLoop(info snapshot.Info, err error) (snapshot.Info, error) {
 	if err == nil && isCrashLoop(&info) {
 		err = crashLoop(&info)
@@ -86,7 +86,7 @@ func withCrashLoop(info snapshot.Info, err error) (snapshot.Info, error) {
 	return info, err
 }
 
-// settledInfo returns the Info of a run that does not continue by itself, and the zero Info for any
+// settledInfo returns the Info of a run that will not continue by itself, and the zero Info for any
 // other run.
 func (r *Runner) settledInfo(ctx context.Context, runID string) (snapshot.Info, error) {
 	r.mu.Lock()
@@ -111,7 +111,7 @@ func isSettled(info *snapshot.Info) bool {
 // An ending is the next end of a run, for waiting goroutines.
 type ending struct {
 	announced chan struct{} // closed when the run may have ended
-	info      snapshot.Info // the run's Info at its end; zero if it must be read from the store
+	info      snapshot.Info // the run's Info when it ended; zero if it must be read from the store
 }
 
 // endOf returns the next ending of the run.
@@ -124,8 +124,8 @@ func (r *Runner) endOf(runID string) *ending {
 	return r.endings[runID]
 }
 
-// announce wakes the goroutines that wait for a run. info is zero if the run's Info is not known.
-// r.mu must be held.
+// announce wakes the goroutines that are waiting for a run. info is zero if the run's Info is not
+// known. r.mu must be held.
 func (r *Runner) announce(runID string, info snapshot.Info) {
 	if end := r.endings[runID]; end != nil {
 		end.info = info
@@ -141,8 +141,8 @@ func crashLoop(info *snapshot.Info) error {
 
 // Result returns the output of a run that has ended, or the error with which the run failed. The
 // output has the actor's output type. If the program is not registered in this runner, the output
-// instead has the basic type to which its encoding is decoded. If the run has not ended, the error
-// is state.ErrNotEnded. If the run was set aside after crashes, the error is ErrCrashLoop.
+// instead has the basic type that its encoding decodes to. If the run has not ended, the error is
+// state.ErrNotEnded. If the run was set aside after crashes, the error is ErrCrashLoop.
 func (r *Runner) Result(ctx context.Context, runID string) (any, error) {
 	info, err := r.Info(ctx, runID)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// A process that starts runs for a service can wait for them without serving.
+// A process that starts runs for a service can wait for them without serving them itself.
 func TestWaitReturnsWhenTheRunEndsInAnotherRunner(t *testing.T) {
 	dir := t.TempDir()
 	open := func() *runner.Runner {
@@ -35,7 +35,7 @@ func TestWaitReturnsWhenTheRunEndsInAnotherRunner(t *testing.T) {
 	stop := serve(t, service)
 	_, err := client.Start(t.Context(), "work", "a", word{"x"}, runner.StartOptions{})
 	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // long enough never to be reached
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // long enough never to expire
 	defer cancel()
 	ended := make(chan snapshot.Info, 1)
 	go func() {

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// countQueueEvery is how often a shared queue is counted, for Stats.
+// countQueueEvery is how often a shared queue is counted for Stats.
 const countQueueEvery = 10 * time.Second
 
-// countQueueLoop counts the queue until ctx ends. Counting takes at most a twentieth of
-// the time.
+// countQueueLoop counts the queue repeatedly until ctx ends. It spends at most a twentieth of the
+// time counting.
 func (r *Runner) countQueueLoop(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -23,7 +23,7 @@ func (r *Runner) countQueueLoop(ctx context.Context) {
 		began := time.Now()
 		if err := r.countQueue(ctx); err != nil && ctx.Err() == nil {
 			r.observe(Notice{Type: NoticeTrouble, Err: fmt.Errorf("runner: count the queue: %w", err)})
-			began = time.Now() // the time of a failed request does not count
+			began = time.Now() // the time spent on a failed request does not count
 		}
 		timer.Reset(max(countQueueEvery, 20*time.Since(began)))
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A decoder reads many addresses and remembers some of them. Each must be the same as when its text
-// is parsed alone.
+// A decoder reads many addresses and remembers some of them. Each address must be the same as if
+// its text had been parsed separately.
 func TestAddressesAreReadAsTheyAreParsed(t *testing.T) {
 	d := newRecordDecoder()
 	defer d.release()
@@ -25,7 +25,7 @@ func TestAddressesAreReadAsTheyAreParsed(t *testing.T) {
 			text.WriteString(parts[rng.IntN(len(parts))])
 		}
 		if rng.IntN(10) == 0 {
-			fmt.Fprint(&text, rng.IntN(1000)) // more than a decoder remembers
+			fmt.Fprint(&text, rng.IntN(1000)) // more than a decoder can remember
 		}
 		requireAddress(t, d, text.String())
 	}

@@ -32,9 +32,9 @@ const beginning = "\xa6format\xab" + magic + "\xa7version"
 // records, values, artifacts, checksums.
 const ownPairs = 6
 
-// Encode returns the run as one msgpack document in the format that docs/format.md describes. For
-// readers that do not use Reprise, the document also lists the run's values and
-// artifacts, although they can be derived from the records.
+// Encode returns the run as one msgpack document in the format described in docs/format.md. For
+// readers that do not use Reprise, the document also lists the run's values and artifacts, although
+// these can be derived from the records.
 func (r *Run) Encode() ([]byte, error) {
 	size := 4 << 10
 	for _, rec := range r.encoded {
@@ -93,10 +93,10 @@ func (r *Run) WriteTo(w io.Writer) (int64, error) {
 	return out.End(m.Finish())
 }
 
-// Decode decodes a document that [Run.Encode] has returned. The run refers to data, so
-// data must not be modified. If data is not a document, or is one of a newer version, the
-// error is ErrFormat. If the document is damaged, Decode returns a *[CorruptError] and a
-// run with the records before the damage.
+// Decode decodes a document returned by [Run.Encode]. The run refers to data, so data must not be
+// modified. If data is not a document, or is one written by a newer version, the error is
+// ErrFormat. If the document is damaged, Decode returns a *[CorruptError] and a run with the
+// records before the damage.
 func Decode(data []byte) (*Run, error) {
 	err := checkBeginning(data)
 	whole, damage := checkBlocks(data)
@@ -124,14 +124,14 @@ func Decode(data []byte) (*Run, error) {
 	return r, nil
 }
 
-// IsDocument reports whether data begins as a document does.
+// IsDocument reports whether data begins like a document.
 func IsDocument(data []byte) bool {
 	rest := afterMapHead(data)
 	return len(rest) >= len(beginning) && string(rest[:len(beginning)]) == beginning
 }
 
-// checkBeginning checks that data begins like a document, and checks the document's version.
-// The version is in the same place in documents of all versions.
+// checkBeginning checks that data begins like a document, and checks the document's version. The
+// version is at the same offset in documents of all versions.
 func checkBeginning(data []byte) error {
 	if len(data) == 0 {
 		return &CorruptError{Err: errors.New("it is empty")}
@@ -158,7 +158,7 @@ func checkBeginning(data []byte) error {
 	return nil
 }
 
-// afterMapHead returns what follows the head of a map, or nil if data is not a map.
+// afterMapHead returns the data that follows the head of a map, or nil if data is not a map.
 func afterMapHead(data []byte) []byte {
 	switch {
 	case len(data) == 0:
@@ -173,8 +173,8 @@ func afterMapHead(data []byte) []byte {
 	return nil
 }
 
-// checkBlocks returns how many bytes at the beginning of a document are undamaged, and
-// what is wrong after them.
+// checkBlocks returns the number of undamaged bytes at the beginning of a document, and what is
+// wrong after them.
 func checkBlocks(data []byte) (whole int, damage *CorruptError) {
 	whole, err := blocks.Check(data)
 	if err != nil {

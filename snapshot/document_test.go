@@ -45,7 +45,7 @@ func everything(tb testing.TB) *snapshot.Snapshot {
 	return s
 }
 
-// decode decodes a valid document with its records.
+// decode decodes a valid document, including its records.
 func decode(t testing.TB, data []byte) *snapshot.Snapshot {
 	t.Helper()
 	run, err := snapshot.Decode(data)
@@ -109,7 +109,7 @@ func longRun(tb testing.TB, calls int) *snapshot.Run {
 	return run
 }
 
-// In a document of several blocks, any changed or missing byte is noticed, and the records before
+// In a document of several blocks, any changed or missing byte is detected, and the records before
 // it can be read.
 func TestDamageIsFoundAndTheRecordsBeforeItAreWhole(t *testing.T) {
 	run := longRun(t, 1500)
@@ -144,8 +144,8 @@ func TestDamageIsFoundAndTheRecordsBeforeItAreWhole(t *testing.T) {
 	}
 }
 
-// header decodes the document of a snapshot without package snapshot, as a program in another
-// language does.
+// header decodes the document of a snapshot without using package snapshot, like a program in
+// another language.
 func header(t *testing.T, s *snapshot.Snapshot) map[string]any {
 	t.Helper()
 	data, err := s.Encode()
@@ -188,7 +188,7 @@ func TestEncodeRefusesRecordsThatItCouldNotRead(t *testing.T) {
 	assert.ErrorContains(t, err, `encode run r: updated_at: the time 9999`)
 }
 
-// document returns a document with pairs in order, and one checksum for all of
+// document returns a document with the pairs in the given order, and a single checksum for all of
 // it.
 func document(t *testing.T, pairs ...any) []byte {
 	t.Helper()
@@ -207,7 +207,7 @@ func document(t *testing.T, pairs ...any) []byte {
 	return append(data, table...)
 }
 
-// least returns a record with the minimum number of fields.
+// least returns a record with as few fields as possible.
 func least(seq int, fields ...any) []any {
 	r := append([]any{1, seq}, fields...)
 	for len(r) < 30 {

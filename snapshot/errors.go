@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// The errors that stores return. Compare with errors.Is.
+// The errors that stores return. Compare them with errors.Is.
 var (
 	ErrNotFound    = errors.New("snapshot: not found")
 	ErrExists      = errors.New("snapshot: the run already exists")
@@ -20,14 +20,14 @@ var (
 	ErrFilter      = errors.New("snapshot: invalid filter")
 	ErrUnavailable = errors.New("snapshot: the store is unavailable")
 
-	// The errors of a journal that has lost its run.
+	// The errors of a journal that no longer owns its run.
 	ErrFenced      = errors.New("snapshot: a later generation of the run exists")
 	ErrMaybeStored = errors.New("snapshot: the lease has ended, and it is not known whether the last records were stored")
 	ErrLease       = errors.New("snapshot: the lease on the run has ended")
 )
 
 // IsTemporary reports whether an operation that failed with err may succeed later. The run may have
-// to be opened again first: a [Journal] that has failed stays unusable. IsTemporary reports true if
+// to be opened again first: a [Journal] that has failed stays unusable. IsTemporary returns true if
 // err matches ErrUnavailable, ErrFenced, ErrMaybeStored or ErrLease.
 func IsTemporary(err error) bool {
 	for _, passing := range []error{ErrUnavailable, ErrFenced, ErrMaybeStored, ErrLease} {
@@ -67,8 +67,8 @@ func (e *LockedError) Unwrap() error { return ErrLocked }
 // A CorruptError reports that stored data is damaged or incomplete. It matches ErrCorrupt.
 type CorruptError struct {
 	RunID   string // empty if unknown
-	File    string // name of the damaged file; empty if the data is not in a file
-	Offset  int64  // where the damage begins, in bytes
+	File    string // name of the damaged file; empty if the data is not from a file
+	Offset  int64  // offset, in bytes, at which the damage begins
 	LastSeq uint64 // number of the last record before the damage
 	Err     error  // what is wrong
 }
@@ -90,7 +90,7 @@ func (e *CorruptError) Error() string {
 // Unwrap returns ErrCorrupt and Err.
 func (e *CorruptError) Unwrap() []error { return []error{ErrCorrupt, e.Err} }
 
-// textWithoutKind returns the text of err without that of its sentinel error, kind.
+// textWithoutKind returns the text of err without the text of its sentinel error, kind.
 func textWithoutKind(err, kind error) string {
 	return strings.TrimPrefix(err.Error(), kind.Error()+": ")
 }

@@ -144,7 +144,11 @@ func TestAQuestionAboutACallInDoubtDescribesTheCall(t *testing.T) {
 	var got order
 	require.NoError(t, record.Decode(call.Input, &got))
 	assert.Equal(t, in, got, "the input is kept, however long it is")
-	assert.JSONEq(t, `{"type": "integer"}`, string(open[0].Schema))
+	assert.JSONEq(t, `{"type": "object", "properties": {
+		"decision": {"type": "string", "enum": ["completed", "run_again", "failed"], "description": "whether the call took effect, and what happens to it"},
+		"output": {"type": "integer"},
+		"message": {"type": "string", "description": "why the call failed, if the decision is failed"}
+	}, "required": ["decision"], "additionalProperties": false}`, string(open[0].Schema))
 
 	for text, want := range map[string]string{
 		`{"decision": "completed", "output": "x"}`: "the answer does not fit: got a string, want an integer (in the output)",

@@ -8,14 +8,14 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A keeper keeps a run's records, either in memory or in a store. The run's lock guards it, except
-// for sync, close and the function that read returns.
+// A keeper keeps a run's records, either in memory or in a store. It is guarded by the run's lock,
+// except for sync, close and the function returned by read.
 type keeper interface {
-	// isStored reports whether records are stored. If so, their errors are in recorded form.
+	// isStored reports whether records are stored. If so, the errors in them are in recorded form.
 	isStored() bool
 
-	// add adds a record, which has the next Seq, and the retrying record that follows it, if any.
-	// The record is passed by value so that a call's record need not be allocated.
+	// add adds a record, which must have the next Seq, and the retrying record that follows it, if
+	// any. The record is passed by value so that a call's record need not be allocated.
 	add(rec record.Record)
 
 	len() int
@@ -23,13 +23,13 @@ type keeper interface {
 	forget(published int)   // drops the records that are both stored and published, given how many were published
 
 	write() error           // stores the added records, unless they are held back
-	holds() bool            // reports whether added records are held back
+	holds() bool            // reports whether added records are being held back
 	release()               // stops holding records back
 	isLost(seq uint64) bool // reports whether the record could not be stored
-	sync(seq uint64) error  // returns when everything up to seq is durable
+	sync(seq uint64) error  // returns once everything up to seq is durable
 
-	// read returns a function that returns all records. If that fails, the function returns an
-	// error and the records that were not stored yet.
+	// read returns a function that returns all records. If that function fails, it returns an error
+	// and the records that have not been stored yet.
 	read() func(context.Context) ([]record.Record, error)
 
 	close(end snapshot.End) error

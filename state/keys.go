@@ -10,11 +10,11 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// This file determines the idempotency keys of calls. They depend on the run and on how often the
-// call was compensated: given the old key of a refunded payment, a service would return the old
-// receipt and pay nothing.
+// This file determines the idempotency keys of calls. A key depends on the run and on how often the
+// call was compensated. If a payment that was refunded were made again with its old key, the
+// service would return the old receipt, and nothing would be paid.
 
-// useKeys sets what determines the keys of the run's calls.
+// useKeys sets the values from which the keys of the run's calls are determined.
 func (r *run) useKeys() {
 	r.settings.KeysOf = cmp.Or(r.restored.fork.Keys, r.settings.RunID)
 	r.settings.UndoneByParents = r.restored.undoneByParents()
@@ -25,7 +25,7 @@ func (r *run) useKeys() {
 	}
 }
 
-// undoneByParents returns how often a fork's parents compensated each call.
+// undoneByParents returns how often each call was compensated by a fork's parents.
 func (r *restoredRun) undoneByParents() map[string]int {
 	times := make(map[string]int)
 	for _, u := range r.fork.Undone {
@@ -35,8 +35,8 @@ func (r *restoredRun) undoneByParents() map[string]int {
 }
 
 // timesUndone returns how often each call was compensated, in this run and in its parents. The
-// map's keys are addresses without attempts, because the attempts of a call share one idempotency
-// key. A compensation counts as soon as it has begun, but not if it failed.
+// map's keys are addresses without attempts, because all attempts of a call share one idempotency
+// key. A compensation counts as soon as it has begun, unless it has failed.
 func (r *restoredRun) timesUndone() map[string]int {
 	times := r.undoneByParents()
 	if !r.compensates {
@@ -63,7 +63,7 @@ func (r *restoredRun) keysOfForks(runID string) *record.Fork {
 	return fork
 }
 
-// madeCalls returns the run's calls that can be compensated but were not.
+// madeCalls returns the run's calls that can be compensated but have not been.
 func (r *restoredRun) madeCalls() (all []record.MadeCall) {
 	for a, completions := range r.compensable {
 		last := len(completions)
@@ -92,7 +92,7 @@ func (r *restoredRun) refuseCompensated(kept []record.Record, address record.Add
 		}) {
 			nth++
 		} else if nth > 0 && nth <= len(completions) && completions[nth-1].open {
-			continue // it has no outcome, and is not kept
+			continue // it has no outcome and is not kept
 		}
 		if nth > 0 && nth <= len(completions) && r.mayBeUndone(a, completions[nth-1].name, nth) {
 			undone = append(undone, a)

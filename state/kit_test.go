@@ -28,7 +28,7 @@ func calling(d *testkit.Definition) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) { return testkit.Call(ctx, d) }
 }
 
-// group runs all branches, one after the other.
+// group runs all branches, one after another.
 func group(ctx context.Context, name string, branches ...func(context.Context) (string, error)) ([]string, error) {
 	return actors.Parallel(ctx, actors.Group{Name: name, Workers: 1, CollectAll: true}, branches...)
 }
@@ -54,7 +54,7 @@ func wantRecords(t testing.TB, st *state.ExecutionState, want ...string) {
 	assert.Equal(t, "\n"+strings.Join(want, "\n"), "\n"+strings.Join(got, "\n"), "records")
 }
 
-// kinds returns the records of a kind.
+// kinds returns the records of kind k.
 func kinds(t testing.TB, st *state.ExecutionState, k record.Kind) (found []record.Record) {
 	for _, r := range testkit.Records(t, st) {
 		if r.Kind == k {

@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// TestLastErrorOfARunIsGoneAfterARetry checks that, while a retried run waits for an answer, it no
-// longer shows the error of the calls that were made again.
+// TestLastErrorOfARunIsGoneAfterARetry checks that a retried run that waits for an answer no longer
+// shows the error of the calls that were made again.
 func TestLastErrorOfARunIsGoneAfterARetry(t *testing.T) {
 	store := memstore.New()
 	key := ""

@@ -8,8 +8,8 @@ import (
 	"github.com/reprise-go/reprise/internal/testkit"
 )
 
-// TestLedgerAgreesWithACountByItsDefinitions compares the counts of the ledger with counts computed
-// from their definitions, for runs that end in every possible way.
+// TestLedgerAgreesWithACountByItsDefinitions compares the ledger's counts with counts computed from
+// their definitions, for runs that end in every possible way.
 func TestLedgerAgreesWithACountByItsDefinitions(t *testing.T) {
 	records := 0
 	for seed := range testkit.Seeds(120) {

@@ -13,14 +13,14 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// lifecycle holds the state that decides how a run ends. The run's lock guards it.
+// lifecycle holds the state that determines how a run ends. It is guarded by the run's lock.
 type lifecycle struct {
 	contexts      map[int]context.CancelCauseFunc // they cancel the run's contexts, by number
 	nextContext   int
 	timeout       *time.Timer
 	interrupted   *core.InterruptedError
 	ending        bool // Close has begun
-	closed        bool // only the run's last record, and warnings before it, may still be added
+	closed        bool // only the run's last record, and warnings before it, can still be added
 	ended         sync.Once
 	done          chan struct{}
 	closeErr      error
@@ -31,7 +31,7 @@ type lifecycle struct {
 
 // undoing controls the compensations of a cancelled run.
 type undoing struct {
-	ctx     context.Context         // their context; nil until a cancelled run is closed
+	ctx     context.Context         // context of the compensations; nil until a cancelled run is closed
 	cancel  context.CancelCauseFunc // ends ctx
 	stopped *core.InterruptedError  // why no further compensations are made now; nil if they may be made
 }
@@ -42,7 +42,7 @@ type rootCalls struct {
 	begun     bool           // a root call was made in this opening, not only recalled
 	suspended int            // root calls that stopped without an outcome
 	awaiting  int            // root calls that wait for an answer
-	failure   *record.Record // the failure of the root call that ended last; nil if that call did not fail
+	failure   *record.Record // the failure of the root call that ended last; nil if it did not fail
 
 	stopped *core.InterruptedError // the interrupt of the last root call that stopped without an outcome; nil if none did
 }
@@ -82,7 +82,7 @@ func (c *rootCalls) stopUndoing(rec *record.Record) {
 	c.stopped = rec.Interrupt()
 }
 
-// noteOutcome records how the call of s ended, whether the call ran or was recalled.
+// noteOutcome records how the call of attempt s ended, whether the call ran or was recalled.
 func (c *rootCalls) noteOutcome(s *engine.Scope, rec *record.Record) {
 	if !isRootCall(s) {
 		return
@@ -112,7 +112,7 @@ func (r *run) status() snapshot.Status {
 	case r.isCancelled() && r.life.uncompensated.Reason == record.InterruptAwait:
 		return snapshot.StatusPaused
 	case r.hasEnded():
-		return r.found.Status // the outcome of a run is final, even if a replay of it was stopped
+		return r.found.Status // a run's outcome is final, even if a replay of the run was stopped
 	case r.life.interrupted != nil || r.rootCalls.suspended > 0 || r.root.Refused() != nil || r.root.Active() > 0:
 		return snapshot.StatusInterrupted
 	case !r.rootCalls.made && r.found.Status != "":
@@ -141,8 +141,8 @@ func stopOf(e *record.InterruptedError) snapshot.Stop {
 
 // interruption returns the interrupt that stopped the run or, if there is none, the interrupt of
 // the last root call that was suspended. If nothing was stopped in this opening, it returns the
-// interrupt that had stopped the run before. It returns nil if nothing has stopped the run. r.mu
-// must be held.
+// interrupt that stopped the run earlier. It returns nil if nothing has stopped the run. r.mu must
+// be held.
 func (r *run) interruption() *core.InterruptedError {
 	switch {
 	case r.life.uncompensated != nil && r.life.uncompensated.Reason != record.InterruptAwait:
@@ -168,7 +168,7 @@ func (r *run) isCancelled() bool {
 	return r.life.interrupted != nil && r.life.interrupted.Reason == record.InterruptCancel
 }
 
-// context returns a context of the run derived from ctx.
+// context returns a context for the run, derived from ctx.
 func (r *run) context(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(ctx)
 	r.mu.Lock()
@@ -198,9 +198,9 @@ var errClosing = &core.InterruptedError{Reason: record.InterruptClosed, Cause: E
 // errNothingCalled is the interrupt of a run in which no call was made.
 var errNothingCalled = &core.InterruptedError{Reason: record.InterruptClosed, Message: "before a call was made with its context"}
 
-// interrupt cancels all of the run's contexts with the cause e. Only these take effect: the first
-// interrupt, the first cancel, and the first interrupt that stops the compensations of a cancelled
-// run. The result reports whether e took effect.
+// interrupt cancels all of the run's contexts with the cause e. Only the first interrupt, the first
+// cancel, and the first interrupt that stops a cancelled run's compensations take effect. The
+// result reports whether e took effect.
 func (r *run) interrupt(e *core.InterruptedError) bool {
 	if e.Reason == record.InterruptCancel && e.Cause == nil {
 		cancelled := *e
@@ -226,8 +226,8 @@ func (r *run) interrupt(e *core.InterruptedError) bool {
 	return true
 }
 
-// takeContexts removes and returns the functions that cancel the contexts. r.mu must be held, but
-// not when the functions are called.
+// takeContexts removes and returns the functions that cancel the contexts. r.mu must be held during
+// this call, but not when those functions are called.
 func (r *run) takeContexts() []context.CancelCauseFunc {
 	cancels := make([]context.CancelCauseFunc, 0, len(r.life.contexts))
 	for id, cancel := range r.life.contexts {
@@ -253,7 +253,7 @@ func (r *run) setTimeout(d time.Duration) error {
 	var timer *time.Timer
 	timer = time.AfterFunc(d, func() {
 		r.mu.Lock()
-		current := r.life.timeout == timer // it may have been replaced while it fired
+		current := r.life.timeout == timer // the timer may have been replaced while it fired
 		r.mu.Unlock()
 		if current {
 			r.interrupt(&core.InterruptedError{Reason: record.InterruptTimeout, Message: message})
@@ -295,7 +295,7 @@ func (r *run) close() (err error) {
 	r.root.Interrupt(errClosing)
 	cancels := r.takeContexts()
 	r.mu.Unlock()
-	defer func() { // runs even if the user's code, such as a compensation, ends the goroutine
+	defer func() { // runs even if user code, such as a compensation, ends the goroutine
 		r.end()
 		err = r.life.closeErr
 	}()
@@ -308,8 +308,8 @@ func (r *run) close() (err error) {
 	return nil
 }
 
-// awaitEnd waits until the run has ended. If its compensations were stopped and one of them ignores its
-// context, awaitEnd ends the run without waiting for that one.
+// awaitEnd waits until the run has ended. If the run's compensations were stopped and one of them
+// ignores its context, awaitEnd ends the run without waiting for that compensation.
 func (r *run) awaitEnd() {
 	r.mu.Lock()
 	ctx := r.life.undoing.ctx
@@ -333,9 +333,9 @@ func (r *run) awaitEnd() {
 	}
 }
 
-// end records how the run ended and closes the run's keeper, once. It does so even if a method of the
-// error that stopped the run panics or ends the goroutine, since that error may have a type that a
-// user has defined.
+// end records how the run ended and closes the run's keeper, once. The error that stopped the run
+// may have a user-defined type. Therefore end does its work even if one of the error's methods
+// panics or ends the goroutine.
 func (r *run) end() { r.life.ended.Do(r.endOnce) }
 
 func (r *run) endOnce() {
@@ -395,7 +395,7 @@ func (r *run) recordEnd(end snapshot.End, stopped *core.InterruptedError) {
 	r.publishAndUnlock()
 }
 
-// awaitCalls waits until every root call has ended, but only for a short time: a handler that
+// awaitCalls waits briefly for every root call to end. The wait is short because a handler that
 // ignores its context must not delay Close.
 func (r *run) awaitCalls() {
 	timer := time.NewTimer(closeGrace)
@@ -410,7 +410,7 @@ func (r *run) awaitCalls() {
 func (c *rootCalls) explain(rec *record.Record) {
 	f := c.failure
 	if f == nil || f.Err == nil {
-		return // nothing was called; the run had already failed before
+		return // nothing was called; the run had already failed
 	}
 	rec.Reason, rec.Class = f.Reason, f.Class
 	rec.Err = &core.CallError{
@@ -418,8 +418,8 @@ func (c *rootCalls) explain(rec *record.Record) {
 	}
 }
 
-// lastRecord returns the record that reports how the run ended, with the interrupt if there was
-// one.
+// lastRecord returns the record that reports how the run ended, including the interrupt if there
+// was one.
 func (r *run) lastRecord(status snapshot.Status, stopped *core.InterruptedError) record.Record {
 	rec := record.Record{
 		Time: now(), Kind: record.KindRun, Name: r.config.metadata.Pipeline, Status: record.StatusCompleted,

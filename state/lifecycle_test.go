@@ -283,7 +283,7 @@ func TestRunsDoNotShareAnything(t *testing.T) {
 		t.Error("two runs have one ID")
 	}
 	out, err := testkit.Call(ctx, testkit.Tool(t, "outer", once, func(ctx context.Context, _ string) (string, error) {
-		return testkit.Call(two.Context(ctx), testkit.Tool(t, "inner", once, testkit.Succeed)) // a call of one run inside a call of the other
+		return testkit.Call(two.Context(ctx), testkit.Tool(t, "inner", once, testkit.Succeed)) // a call in one run inside a call in the other
 	}))
 	testkit.Completed(t, out, err)
 	wantRecords(t, one, "run started", "tool_call outer started", "tool_call outer completed")

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// NewLogHandler returns a handler for package slog. It records each line in the run that the line's
-// context belongs to, with the address of the call that logs the line, and with the line's
+// NewLogHandler returns a handler for package slog. It records each log line in the run to which
+// the line's context belongs, with the address of the call that logged it, and with the line's
 // attributes as metadata. Every line is also passed to next, including lines logged outside any
 // run. next may be nil. A line is not recorded if its level is disabled in next; if next is nil,
 // every line is recorded.
@@ -16,7 +16,7 @@ import (
 //	log.InfoContext(ctx, "precondition holds", "path", path)
 func NewLogHandler(next slog.Handler) slog.Handler { return &logHandler{next: next} }
 
-// logHandler keeps the arguments of WithGroup and WithAttrs in call order.
+// logHandler keeps the arguments of WithGroup and WithAttrs in the order of the calls.
 type logHandler struct {
 	next      slog.Handler // may be nil
 	arguments []groupOrAttrs
@@ -66,7 +66,7 @@ func (h *logHandler) Handle(ctx context.Context, line slog.Record) error {
 	return h.next.Handle(ctx, line)
 }
 
-// metadata returns the line's attributes by key. The attributes of a group are in a map of their
+// metadata returns the line's attributes by key. The attributes of each group are in a map of their
 // own.
 func (h *logHandler) metadata(line slog.Record) map[string]any {
 	var attrs []slog.Attr
@@ -93,7 +93,7 @@ func addAttrs(to map[string]any, attrs []slog.Attr) {
 	for _, a := range attrs {
 		value := a.Value.Resolve()
 		switch {
-		case a.Equal(slog.Attr{}): // the handlers of package slog leave it out, too
+		case a.Equal(slog.Attr{}): // package slog's handlers omit it, too
 		case value.Kind() != slog.KindGroup:
 			to[a.Key] = value.Any()
 		case a.Key == "":

@@ -16,8 +16,8 @@ import (
 )
 
 // TestACallInDoubtIsLookedUpBeforeItFailsOrAsks checks that a call in doubt completes with its
-// outcome if LookUp finds one: it does not fail, it asks nobody, and its handler does not run
-// again.
+// outcome if LookUp finds one: the call does not fail, no one is asked, and the handler does not
+// run again.
 func TestACallInDoubtIsLookedUpBeforeItFailsOrAsks(t *testing.T) {
 	for name, inDoubt := range map[string]core.InDoubtPolicy{"fail": core.InDoubtFail, "ask": core.InDoubtAsk} {
 		for _, isLeft := range []bool{true, false} {

@@ -16,7 +16,8 @@ import (
 // output. It must still make, before the scope ends, each call that has a recorded outcome.
 
 // loosenAfter loosens the comparison after a call that has ended without keeping its output, unless
-// the output is the same as before. It is called before the record is added to the call's track.
+// the output is the same as before. It must be called before the record is added to the call's
+// track.
 func (r *restoredRun) loosenAfter(rec *record.Record, t *track) {
 	if t == nil || !t.NoStore || !rec.IsOutcome() || t.isSameOutput(rec) {
 		return
@@ -31,7 +32,7 @@ func (t *track) isSameOutput(rec *record.Record) bool {
 		bytes.Equal(rec.Detail.Fingerprint, t.Fingerprint)
 }
 
-// loosen loosens the comparison after the call at a, in its scope and in the scopes around it.
+// loosen loosens the comparison after the call at a, both in its scope and in the scopes around it.
 func (o ordinals) loosen(a record.Address, calls map[record.Address]*track) {
 	for {
 		scope := a.Scope()
@@ -55,9 +56,9 @@ func (s *scopeClaims) loosen(ordinal int) {
 	}
 }
 
-// checks reports whether the claim with the ordinal must equal the recorded claim. s holds the
-// scope's recorded claims and may be nil. In the scope of the run itself, claims with an outcome
-// stay checked, because this scope has no end at which missing calls would be noticed.
+// checks reports whether the claim with the given ordinal must equal the recorded claim. s holds
+// the scope's recorded claims and may be nil. In the scope of the run itself, claims with an
+// outcome are still checked, because this scope has no end at which missing calls would be noticed.
 func (r *restoredRun) checks(s *scopeClaims, scope string, ordinal int) bool {
 	switch {
 	case s == nil, s.unchecked > 0 && ordinal >= s.unchecked:
@@ -74,15 +75,15 @@ func (r *restoredRun) hasOutcome(a record.Address) bool {
 	return t != nil && t.HasOutcome()
 }
 
-// isOtherKind reports whether a claim that is not checked has the address of a recorded call of
-// another kind.
+// isOtherKind reports whether an unchecked claim has the address of a recorded call of another
+// kind.
 func (s *scopeClaims) isOtherKind(c record.Claim, t *track) bool {
 	return s != nil && s.loosened > 0 && (s.unchecked == 0 || c.Ordinal < s.unchecked) && t != nil && t.Last > 0 && t.kind != c.Kind
 }
 
 // passedOver is called when a scope ends after the given number of claims. It returns the ordinal
-// and the claim of a recorded call that the program has not made. ok is false if no call is
-// missing.
+// and the claim of a recorded call that the program has not made. If no call is missing, ok is
+// false.
 func (r *restoredRun) passedOver(scope string, claimed int) (ordinal int, missing recordedClaim, ok bool) {
 	s := r.ordinals[scope]
 	switch {
@@ -112,9 +113,9 @@ func (r *restoredRun) passedOver(scope string, claimed int) (ordinal int, missin
 // call.
 func (t *track) isPassedOver() bool { return t.claimed && !t.asked && t.HasOutcome() }
 
-// unrepeatedCalls returns the recorded calls that have not been made when a scope ends, and that
-// need not be made because, when they were recorded, an earlier call had returned a different
-// output. They are reported, since they may also have been made by a different program.
+// unrepeatedCalls returns the recorded calls that have not been made when a scope ends, but need
+// not be made because an earlier call returned a different output when they were recorded. They are
+// reported, because a different program may have made them.
 func (r *restoredRun) unrepeatedCalls(scope string) []record.Address {
 	s := r.ordinals[scope]
 	if s == nil || s.loosened == 0 || s.unchecked > 0 {
@@ -144,7 +145,7 @@ func (r *restoredRun) claimedIn(scope string) []record.Address {
 	return r.claimed[scope]
 }
 
-// reportUnrepeated records a warning for each of the calls. r.mu must be held.
+// reportUnrepeated records a warning for each of the given calls. r.mu must be held.
 func (r *run) reportUnrepeated(scope *engine.Scope, calls []record.Address) {
 	for _, a := range calls {
 		if r.isReported(a) {

@@ -19,11 +19,11 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A crashing program is opened again and again. Its process ends when a handler calls crash, and
-// later records are lost.
+// A crashing program is opened repeatedly. When a handler calls crash, its process ends, and later
+// records are lost.
 type crashing struct {
 	tape    *tape
-	left    *tape // the records that the ended process has left; nil while it runs
+	left    *tape // the records left by the ended process; nil while it runs
 	options []state.Option
 }
 
@@ -40,8 +40,8 @@ func (c *crashing) crash() {
 	}
 }
 
-// run opens the run, executes the program and closes the run. It returns the
-// error of the program, and the status with which the run was closed.
+// run opens the run, executes the program and closes the run. It returns the program's error and
+// the status with which the run was closed.
 func (c *crashing) run(t *testing.T, program func(context.Context) error) (snapshot.Status, error) {
 	t.Helper()
 	c.left = nil
@@ -55,7 +55,7 @@ func (c *crashing) run(t *testing.T, program func(context.Context) error) (snaps
 	return st.Status(), err
 }
 
-// runUntilCrashLoop runs a program until its run is interrupted with the reason crash_loop, and
+// runUntilCrashLoop runs a program until its run is interrupted with the reason crash_loop. It
 // returns how often the process ended before that.
 func (c *crashing) runUntilCrashLoop(t *testing.T, program func(context.Context) error) (crashes int, e *record.InterruptedError) {
 	t.Helper()
@@ -91,7 +91,7 @@ func callingOnce(t *testing.T, spec core.Spec, handler func(context.Context) (st
 	}
 }
 
-// leaves are calls that cannot be entered again.
+// leaves are the kinds of calls that cannot be entered again.
 var leaves = map[string]record.Kind{"tool": record.KindTool, "llm": record.KindLLM, "step": record.KindStep}
 
 func TestLostAttemptIsMadeAgainUnderItsOwnNumber(t *testing.T) {
@@ -212,7 +212,7 @@ func nest(t *testing.T, names []string, innermost func(context.Context) error) f
 
 func TestLossesOfTheInnermostCallInterruptTheRun(t *testing.T) {
 	for name, c := range map[string]struct {
-		innermost *core.Spec // the call that crashes; nil if the innermost agent itself does
+		innermost *core.Spec // the call that crashes; nil if it is the innermost agent itself
 		want      string
 	}{
 		"a tool":         {&core.Spec{Kind: record.KindTool, Name: "bad"}, "a/b/c/bad (tool)"},
@@ -281,7 +281,7 @@ func TestAnOrderlyCloseIsNotALoss(t *testing.T) {
 			done := make(chan error, 1)
 			go func() { done <- program(ctx) }()
 			synctest.Wait()
-			return nil // the run is closed while the handler runs
+			return nil // the run is closed while the handler is running
 		}
 		for range 10 {
 			crashes = false

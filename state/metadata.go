@@ -6,7 +6,7 @@ import (
 	"github.com/reprise-go/reprise/internal/codec"
 )
 
-// cloneMetadata returns a deep copy of m: maps and slices in it are copied.
+// cloneMetadata returns a deep copy of m, in which maps and slices are copied.
 func cloneMetadata(m map[string]any) map[string]any {
 	if m == nil {
 		return nil
@@ -50,7 +50,8 @@ func cloneValue(v reflect.Value, depth int) reflect.Value {
 	return c
 }
 
-// setValue sets target to v, unless v, as converted, has a type that cannot be assigned to it.
+// setValue sets target to v, unless v, after conversion, has a type that cannot be assigned to
+// target.
 func setValue(target, v reflect.Value) {
 	if v.Type().AssignableTo(target.Type()) {
 		target.Set(v)

@@ -17,22 +17,22 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// modelCall holds the optional features of a call of a random program.
+// modelCall holds the optional features of a call in a random program.
 type modelCall struct {
 	noStore  bool          // its output is not kept
 	fresh    bool          // the output that is not kept differs in each process
 	cached   bool          // its output may come from a cache
 	undone   bool          // a tool with a compensation
-	breaks   bool          // an agent fails after its calls
-	prepares bool          // an agent prepares its calls in order, and executes the last one first
+	breaks   bool          // an agent that fails after its calls
+	prepares bool          // an agent that prepares its calls in order and executes the last first
 	sleeps   time.Duration // the call is a sleep of this length; 0 for none
 	version  int           // the call is core.Version with this version; 0 for none
-	paid     []string      // of the root: the names of the calls that can be compensated, also in changed programs
+	paid     []string      // root only: names of the calls that can be compensated, also in changed programs
 }
 
 // enrich adds optional features to calls of a random program.
 func enrich(rng *rand.Rand, program *node) {
-	defer func() { // a group that fails fast returns the outputs of its branches, so they must not differ
+	defer func() { // a group that fails fast returns its branches' outputs, so they must not differ
 		for _, n := range program.nodes() {
 			for _, child := range n.children {
 				child.fresh = child.fresh && !n.failFast
@@ -98,7 +98,7 @@ func (n *node) secret(e *effects) string {
 }
 
 // rememberPaid collects the names of the calls that can be compensated, in the program and in all
-// changed forms of it: a run must know their compensations when it is opened.
+// its changed forms. It is needed because a run must know their compensations when it is opened.
 func (n *node) rememberPaid() {
 	n.paid = nil
 	for _, one := range n.nodes() {

@@ -21,8 +21,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// The number of random programs in the model tests. After a change to how calls
-// are compared with records, use 5,000, which take some minutes.
+// The number of random programs in the model tests. After a change in how calls are compared with
+// records, use 5,000, which take several minutes.
 var (
 	modelSeeds = flag.Uint64("model-seeds", 200, "the number of random programs in the model tests")
 	modelFirst = flag.Uint64("model-first", 0, "the seed of the first random program in the model tests")
@@ -79,7 +79,7 @@ func finish(t *testing.T, s snapshot.Store, e *effects, program *node) (string, 
 	return finishWith(t, s, e, program, 0)
 }
 
-// finishWith is like finish, but interrupts the first opening at its n-th record, unless n is 0.
+// finishWith is like finish, but if n is not 0, it interrupts the first opening at its nth record.
 func finishWith(t *testing.T, s snapshot.Store, e *effects, program *node, n int) (string, error) {
 	t.Helper()
 	for range 100 {
@@ -101,7 +101,7 @@ func finishWith(t *testing.T, s snapshot.Store, e *effects, program *node, n int
 	return "", nil
 }
 
-// passing and passingDerived are interceptors that leave a call as it is.
+// passing and passingDerived are interceptors that leave a call unchanged.
 var (
 	passing = core.Interceptor{Attempt: func(ctx context.Context, _ *core.CallInfo, next func(context.Context) error) error {
 		return next(ctx)
@@ -113,7 +113,7 @@ var (
 	}}
 )
 
-// openAt opens the run once, and interrupts it at its n-th record, unless n is 0.
+// openAt opens the run once and, unless n is 0, interrupts it at its nth record.
 func openAt(t *testing.T, s snapshot.Store, e *effects, program *node, n int) (string, error) {
 	t.Helper()
 	var st *state.ExecutionState
@@ -136,8 +136,8 @@ func openAt(t *testing.T, s snapshot.Store, e *effects, program *node, n int) (s
 	return out, err
 }
 
-// modelCuts calls f with some prefixes of the records after which a process may have been killed.
-// Unless a flag says otherwise, a long run is cut at about ten points. This is because a few
+// modelCuts calls f with some of the prefixes of the records after which a process may have been
+// killed. Unless a flag says otherwise, a long run is cut at about ten points, because a few
 // programs repeat the same calls and have thousands of records: with a cut every 40 records, they
 // took longer than all the others together.
 func modelCuts(rng *rand.Rand, records []record.Record, f func(prefix []record.Record)) {
@@ -152,7 +152,7 @@ func modelCuts(rng *rand.Rand, records []record.Record, f func(prefix []record.R
 	}
 }
 
-// forEachModel runs f for each seed and store.
+// forEachModel runs f for each combination of seed and store.
 func forEachModel(t *testing.T, f func(t *testing.T, seed uint64, cut func([]record.Record) snapshot.Store)) {
 	t.Helper()
 	for name, store := range modelStores {
@@ -200,7 +200,7 @@ const (
 	groupLoosened = "a group was replaced by goroutines"
 )
 
-// mutateFurther changes one thing in a program: it changes an input or the type of an output,
+// mutateFurther makes one change to a program: it changes an input or the type of an output,
 // replaces a group with goroutines, or does what [node.mutate] does.
 func (n *node) mutateFurther(rng *rand.Rand) string {
 	all := n.nodes()
@@ -222,7 +222,7 @@ func (n *node) mutateFurther(rng *rand.Rand) string {
 	return n.mutate(rng)
 }
 
-// mutateInput changes the input of a tool or, failing that, does what [node.mutate] does.
+// mutateInput changes a tool's input or, if it cannot, does what [node.mutate] does.
 func (n *node) mutateInput(rng *rand.Rand) string {
 	all := n.nodes()
 	if at := all[rng.IntN(len(all))]; at.kind == record.KindTool {
@@ -233,15 +233,16 @@ func (n *node) mutateInput(rng *rand.Rand) string {
 }
 
 // finishedOf reports whether a call of one of the kinds has an outcome in the records. The outcome
-// of an agent or a branch is trusted, and may be that of another program.
+// of an agent or a branch is trusted, even though it may be that of another program.
 func finishedOf(records []record.Record, kinds ...record.Kind) bool {
 	return slices.ContainsFunc(records, func(r record.Record) bool { return r.IsOutcome() && slices.Contains(kinds, r.Kind) })
 }
 
-// TestChangedProgramIsRefusedOrHasTheSameResult cuts the records of a random program, changes one or
-// two things in the program, and resumes the run. No finished call runs again, and no call gets the
-// result of another: the changed program is refused, or continues with every recorded call in its
-// place. After any number of refused openings, the original program finishes with the same result.
+// TestChangedProgramIsRefusedOrHasTheSameResult cuts the records of a random program, changes one
+// or two things in the program, and resumes the run. No finished call runs again, and no call gets
+// the result of another: the changed program is either refused or continues with every recorded
+// call where it belongs. After any number of refused openings, the original program finishes with
+// the same result.
 func TestChangedProgramIsRefusedOrHasTheSameResult(t *testing.T) {
 	var refused, wentOn atomic.Int64
 	t.Cleanup(func() {
@@ -253,7 +254,7 @@ func TestChangedProgramIsRefusedOrHasTheSameResult(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 23))
 		program := askingTree(rng)
 		program.collectAll()
-		for i, n := range program.nodes() { // calls with the same name and input cannot be told apart
+		for i, n := range program.nodes() { // calls with the same name and input cannot be distinguished
 			n.name = fmt.Sprint(n.name, "-", i)
 		}
 		program.rememberPaid()

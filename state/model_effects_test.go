@@ -25,8 +25,8 @@ import (
 )
 
 // shopper is a random program of retried agents that make payments in a loop, in branches and in
-// inner agents. The payments of each attempt are random, but depend only on the scope, so a resumed
-// program makes the same ones.
+// inner agents. Each attempt's payments are random, but depend only on the scope, so a resumed
+// program makes the same payments.
 type shopper struct {
 	seed     uint64
 	declares bool
@@ -42,7 +42,7 @@ func (s *shopper) rng(scope string) *rand.Rand {
 func (s *shopper) pay(t testing.TB) *core.Definition[string, string] {
 	spec := core.Spec{Kind: record.KindTool, Name: "pay", Irreversible: true, InDoubt: s.inDoubt}
 	if s.rng("timeout").IntN(2) == 0 {
-		spec.AttemptTimeout = time.Minute / 2 // otherwise only its agents have timeouts
+		spec.AttemptTimeout = time.Minute / 2 // otherwise, only its agents have timeouts
 	}
 	d := testkit.Define(t, spec, func(ctx context.Context, amount string) (string, error) {
 		switch s.rng(core.ScopeOf(ctx).Path()).IntN(16) {
@@ -57,7 +57,7 @@ func (s *shopper) pay(t testing.TB) *core.Definition[string, string] {
 		case 4:
 			panic("a bug")
 		case 5:
-			<-ctx.Done() // the output comes just after the timeout
+			<-ctx.Done() // the output arrives just after the timeout
 		case 6:
 			_, _ = testkit.Call(ctx, testkit.Tool(t, "log", once, testkit.Listening(time.Hour)))
 		case 7:
@@ -108,7 +108,7 @@ func (s *shopper) agent(t testing.TB, name string, depth int) *testkit.Definitio
 }
 
 // open runs the program once and answers its questions. Sometimes it then removes the last records,
-// as if the process had ended earlier. It returns the store, and whether the run has ended.
+// as if the process had ended earlier. It returns the store and whether the run has ended.
 func (s *shopper) open(t *testing.T, rng *rand.Rand, store *memstore.Store, runID string) (*memstore.Store, bool) {
 	t.Helper()
 	st, err := state.Open(t.Context(), store, runID)
@@ -142,7 +142,7 @@ func (s *shopper) open(t *testing.T, rng *rand.Rand, store *memstore.Store, runI
 // errBankBusy is the error of a payment that was certainly not made.
 var errBankBusy = errors.New("the bank is busy")
 
-// madeBefore is an effect that the test finds in the records before a given one.
+// madeBefore is an effect that the test finds in the records before a given record.
 type madeBefore struct {
 	run       string
 	address   record.Address
@@ -193,7 +193,7 @@ func effectsBefore(records []record.Record, i int) (left []madeBefore) {
 	return slices.DeleteFunc(left, func(e madeBefore) bool { return taken[e.run+" "+e.address.String()] })
 }
 
-// isOfEarlierAttempt reports whether the effect at address e is in an earlier attempt of a
+// isOfEarlierAttempt reports whether the effect at address e was made in an earlier attempt of a
 // call around the one at a.
 func isOfEarlierAttempt(e, a string) bool {
 	es, as := strings.Split(e, "/"), strings.Split(a, "/")
@@ -208,8 +208,8 @@ func isOfEarlierAttempt(e, a string) bool {
 	return false
 }
 
-// requireNoAttemptTwice checks that a payment is made again only if its previous attempt has
-// certainly failed, or if somebody decided so.
+// requireNoAttemptTwice checks that a payment is made again only if its previous attempt is certain
+// to have failed, or if someone decided so.
 func requireNoAttemptTwice(t *testing.T, records []record.Record) {
 	t.Helper()
 	inDoubt := make(map[string]bool)
@@ -236,10 +236,10 @@ func requireNoAttemptTwice(t *testing.T, records []record.Record) {
 
 // requireNoEffectTwice checks the records of a run against the table in the documentation of
 // actors.WithIrreversible: a call was made only if there was no effect that it might repeat, or if
-// somebody decided so, and a call took over an effect only if it might repeat that effect.
+// someone decided so, and a call took over an effect only if it might repeat that effect.
 func requireNoEffectTwice(t *testing.T, records []record.Record, declares bool) {
 	t.Helper()
-	kept := slices.IndexFunc(records, func(r record.Record) bool { return r.Detail != nil && r.Detail.Fork != nil }) // the records before it are those of the parent
+	kept := slices.IndexFunc(records, func(r record.Record) bool { return r.Detail != nil && r.Detail.Fork != nil }) // the records before this one are the parent's
 	seen, decided := make(map[record.Address]bool), make(map[string]bool)
 	for i := range records {
 		r := &records[i]
@@ -286,8 +286,8 @@ func requireNoEffectTwice(t *testing.T, records []record.Record, declares bool) 
 	}
 }
 
-// requirePassedOn checks that a fork that keeps the records in kept knows each effect of its parent
-// exactly once.
+// requirePassedOn checks that a fork that keeps the records in kept knows each of its parent's
+// effects exactly once.
 func requirePassedOn(t *testing.T, parent []record.Record, parentID string, kept []record.Record) {
 	t.Helper()
 	of := func(e madeBefore) string {
@@ -300,7 +300,7 @@ func requirePassedOn(t *testing.T, parent []record.Record, parentID string, kept
 	for _, e := range effectsBefore(kept, len(kept)) {
 		known[of(e)]++
 	}
-	took := make(map[string]string) // effects, by the call that took them over
+	took := make(map[string]string) // effects, by the call that took each of them over
 	for i := range parent {
 		if r := &parent[i]; r.Status == record.StatusCompleted && r.Detail != nil && r.Detail.Effect != nil && r.Kind.IsCall() {
 			took[of(madeBefore{"", r.Address, record.Hash{}, true})] = of(madeBefore{r.Detail.Effect.RunID, r.Detail.Effect.Address, record.Hash{}, true})
@@ -349,7 +349,7 @@ func TestNoEffectIsMadeTwiceWithoutAQuestion(t *testing.T) {
 					forked += s.fork(t, rng, store, &runID, fmt.Sprint("run-", n+1))
 				}
 			}
-			<-time.After(2 * time.Hour) // until abandoned handlers have returned
+			<-time.After(2 * time.Hour) // until the abandoned handlers have returned
 		})
 	}
 	require.Greater(t, took, int(seeds)/4)

@@ -17,8 +17,8 @@ import (
 
 // TestForkOfAnyCallHasTheSameResult cuts the records of a random program with groups, retried
 // agents, steps and questions, and forks the run at calls in these records. Each fork has the same
-// result as the whole run. The call at which the run was forked runs again. Calls that had ended
-// before that call began do not.
+// result as the whole run. The call at which the run was forked runs again; calls that ended before
+// it began do not.
 func TestForkOfAnyCallHasTheSameResult(t *testing.T) {
 	model := func(t *testing.T, seed uint64) {
 		rng := rand.New(rand.NewPCG(seed, 47))
@@ -38,7 +38,7 @@ func TestForkOfAnyCallHasTheSameResult(t *testing.T) {
 			what := fmt.Sprintf("seed %d, cut after record %d, forked at %s", seed, len(prefix), at)
 			err := state.Fork(t.Context(), store, "old", at, "new", state.ForkOptions{Effects: state.RepeatEffects})
 			if errors.Is(err, state.ErrCompensated) {
-				return // the fork would keep calls that were compensated
+				return // the fork would keep calls that were already compensated
 			}
 			require.NoError(t, err, what)
 

@@ -21,23 +21,23 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// node is a call of a random program.
+// node is a call in a random program.
 type node struct {
 	name     string
 	kind     record.Kind
-	failures int  // attempts that fail before one succeeds
+	failures int  // number of attempts that fail before one succeeds
 	fatal    bool // every attempt fails, and the call fails for good
 	takes    time.Duration
 	guarded  bool // a precondition writes a value, which the handler reads at its end
 	children []*node
 	parallel bool
-	failFast bool // the children are a group that fails as soon as one of them does
+	failFast bool // the children are a group that fails as soon as one child fails
 	loops    int
 
-	// The fields below are only set by tests that change a program or ask questions.
+	// The fields below are set only by tests that change a program or ask questions.
 	input   int  // 0 means 1
 	boxed   bool // its output is a struct
-	renamed bool // the field of the struct is renamed
+	renamed bool // the struct's field is renamed
 	loose   bool // the branches are plain goroutines instead of a group
 
 	modelCall
@@ -45,7 +45,7 @@ type node struct {
 
 func randomTree(rng *rand.Rand, depth int) *node {
 	n := &node{name: fmt.Sprintf("agent%d", rng.IntN(3)), kind: record.KindAgent, loops: 1 + rng.IntN(2), parallel: rng.IntN(3) == 0}
-	// Which calls a failing group stops depends on timing. To make its result predictable, its
+	// Which calls a failing group stops depends on timing. To keep its result predictable, its
 	// calls make no calls themselves.
 	n.failFast = rng.IntN(4) == 0
 	n.guarded = rng.IntN(3) == 0
@@ -56,7 +56,7 @@ func randomTree(rng *rand.Rand, depth int) *node {
 		}
 		leaf := &node{name: fmt.Sprintf("tool%d", rng.IntN(2)), kind: record.KindTool}
 		if n.failFast {
-			leaf.takes = time.Duration(1+(5*i+3)%7) * time.Minute // no two end at the same time
+			leaf.takes = time.Duration(1+(5*i+3)%7) * time.Minute // no two leaves end at the same time
 		}
 		switch rng.IntN(5) {
 		case 0:
@@ -72,14 +72,13 @@ func randomTree(rng *rand.Rand, depth int) *node {
 	return n
 }
 
-// effects counts how often the handler of each leaf ran and how often it
-// succeeded, by address.
+// effects counts, by address, how often the handler of each leaf ran and how often it succeeded.
 type effects struct {
 	mu        sync.Mutex
 	ran       map[string]int
 	succeeded map[string]int
-	order     []string          // the addresses that ran, each listed once
-	places    map[string]string // the places of these calls in the program, by address
+	order     []string          // the addresses whose handlers ran, each listed once
+	places    map[string]string // where these calls are in the program, by address
 	changed   string            // the place of the call whose input was changed
 	cache     *cache.Cache
 }
@@ -88,7 +87,7 @@ func newEffects() *effects {
 	return &effects{ran: map[string]int{}, succeeded: map[string]int{}, places: map[string]string{}, cache: newModelCache()}
 }
 
-// call makes the call of a node.
+// call makes the call that a node describes.
 func (e *effects) call(t testing.TB, ctx context.Context, n *node) (string, error) {
 	t.Helper()
 	return e.callAt(t, ctx, n, "root")
@@ -100,7 +99,7 @@ func (e *effects) callAt(t testing.TB, ctx context.Context, n *node, place strin
 	case n.sleeps > 0:
 		return "slept", core.Sleep(ctx, n.sleeps)
 	case n.version > 0:
-		_ = core.Version(ctx, n.name, n.version) // a changed program may have another version
+		_ = core.Version(ctx, n.name, n.version) // a changed program may have a different version
 		return "version", nil
 	case n.kind == record.KindQuestion:
 		return core.Await[string](ctx, n.name)
@@ -114,7 +113,7 @@ func (e *effects) callAt(t testing.TB, ctx context.Context, n *node, place strin
 	return callAs(t, ctx, e, n, place, func(text string) string { return text })
 }
 
-// box is an output that is a struct. renamedBox is the same with its field renamed.
+// box is an output that is a struct. renamedBox is the same struct with its field renamed.
 type (
 	box struct {
 		Text string `json:"text"`
@@ -124,7 +123,7 @@ type (
 	}
 )
 
-// callAs makes the call with an output of any type.
+// callAs makes the call with an output of type Out.
 func callAs[Out any](t testing.TB, ctx context.Context, e *effects, n *node, place string, wrap func(string) Out) (Out, error) {
 	t.Helper()
 	if n.kind == record.KindStep {
@@ -137,7 +136,7 @@ func callAs[Out any](t testing.TB, ctx context.Context, e *effects, n *node, pla
 	return event.Execute(ctx, input)
 }
 
-// defineAs defines the call of a node, and returns it with its input.
+// defineAs defines the call of a node and returns it together with its input.
 func defineAs[Out any](t testing.TB, e *effects, n *node, place string, wrap func(string) Out) (core.ExecutionEvent[int, Out], int) {
 	t.Helper()
 	spec := core.Spec{Kind: n.kind, Name: n.name, NoStore: n.noStore, Interceptors: n.caching(e)}
@@ -168,10 +167,10 @@ func defineAs[Out any](t testing.TB, e *effects, n *node, place string, wrap fun
 	return d.Event(), input
 }
 
-// valueKey returns the key of the value that the precondition of the call writes.
+// valueKey returns the key of the value that the call's precondition writes.
 func valueKey(ctx context.Context) string { return "of " + core.ScopeOf(ctx).Address().String() }
 
-// values returns the values that everyone sees according to the records.
+// values returns the values that are visible to everyone, according to the records.
 func values(t testing.TB, ctx context.Context, records []record.Record) map[string]string {
 	t.Helper()
 	seen := make(map[string]string)
@@ -187,7 +186,7 @@ func values(t testing.TB, ctx context.Context, records []record.Record) map[stri
 	return seen
 }
 
-// guard returns an error unless the handler sees the value that its precondition wrote.
+// guard returns an error unless the handler sees the value written by its precondition.
 func (n *node) guard(ctx context.Context) error {
 	if v, _, err := state.Get[string](ctx, valueKey(ctx)); err != nil || n.guarded && v != "written" {
 		return fmt.Errorf("%w: the value of its precondition is %q, %w", errFatal, v, err)
@@ -236,7 +235,7 @@ func (e *effects) agent(t testing.TB, ctx context.Context, n *node, place string
 				out = "a secret" // the real output may differ in the next process
 			}
 			if errors.Is(err, errFatal) {
-				out = "fatal" // like an agent that tests errors with errors.Is
+				out = "fatal" // like an agent that checks errors with errors.Is
 			} else if err != nil {
 				out = err.Error()
 			}
@@ -278,8 +277,7 @@ func (e *effects) agent(t testing.TB, ctx context.Context, n *node, place string
 	return strings.Join(all, ";"), n.guard(ctx)
 }
 
-// failFast runs the children as branches of a group that fails as soon as one of them
-// does.
+// failFast runs the children as branches of a group that fails as soon as one of them fails.
 func (e *effects) failFast(t testing.TB, ctx context.Context, n *node, place string) []string {
 	t.Helper()
 	branches := make([]func(context.Context) (string, error), len(n.children))
@@ -294,8 +292,8 @@ func (e *effects) failFast(t testing.TB, ctx context.Context, n *node, place str
 }
 
 // TestRunCutAnywhereResumesToTheSameResult cuts the records of a random program of nested, parallel
-// and repeated calls at every possible point and resumes the run. It must have the same result as
-// the whole run, and no call that had succeeded may run again.
+// and repeated calls at every possible point, and resumes the run. The run must have the same
+// result as if it had not been cut, and no call that had succeeded may run again.
 func TestRunCutAnywhereResumesToTheSameResult(t *testing.T) {
 	for seed := range testkit.Seeds(100) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {

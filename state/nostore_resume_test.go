@@ -20,9 +20,9 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// These tests are about outputs that must not be stored: their calls run again.
+// These tests are about outputs that must not be stored. The calls that return them run again.
 
-// secrets is a program whose agent gets a token from a call of the given kind and uses it. The
+// secrets is a program whose agent gets a token from a call of the given kind and then uses it. The
 // agent is interrupted the first time.
 type secrets struct {
 	fetched, used int

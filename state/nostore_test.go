@@ -19,12 +19,12 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// spending gets a token that must not be stored, and then calls tools in order.
+// spending is a program that gets a token, which must not be stored, and then calls tools in order.
 type spending struct {
 	token  string // if it is empty, the call for the token fails
 	tools  []string
-	stop   int  // the run is interrupted before this tool; 0 for none
-	isRoot bool // the calls are root calls instead of calls of an agent
+	stop   int  // index of the tool before which the run is interrupted; 0 for none
+	isRoot bool // the calls are root calls, not calls of an agent
 	ran    *[]string
 }
 
@@ -130,8 +130,8 @@ func TestCallsAfterOneThatKeepsNoOutputAreCompared(t *testing.T) {
 	}
 }
 
-// TestCallInThePlaceOfAnotherIsReported stops a changed program before it is refused, when it has
-// already recorded a call in the place of another. That call is reported, and the original program
+// TestCallInThePlaceOfAnotherIsReported stops a changed program that has recorded a call in the
+// place of another but has not been refused yet. That call is reported, and the original program
 // can finish.
 func TestCallInThePlaceOfAnotherIsReported(t *testing.T) {
 	s, ran := new(tape), []string{}
@@ -158,7 +158,7 @@ func TestCallInThePlaceOfAnotherIsReported(t *testing.T) {
 	assert.Equal(t, 1, warnings)
 }
 
-// TestCallsAfterAnOutputThatDiffersEachTime uses a token that differs at each resume.
+// TestCallsAfterAnOutputThatDiffersEachTime uses a token that is different at each resume.
 func TestCallsAfterAnOutputThatDiffersEachTime(t *testing.T) {
 	s, ran := new(tape), []string{}
 	tools := []string{"a", "b", "c", "d"}

@@ -17,9 +17,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Calls that a handler makes after its attempt was stopped are not made again
-// after a resume. They must not be recorded: the program would seem to have
-// changed.
+// Calls that a handler makes after its attempt was stopped are not made again after a resume. They
+// must not be recorded, because the program would then seem to have changed.
 
 // openedFor opens the run and calls d.
 func openedFor(t testing.TB, s snapshot.Store, d *testkit.Definition, during func(*state.ExecutionState)) (string, error) {
@@ -63,7 +62,7 @@ func TestCallMadeBecauseOfAnInterruptIsNotRecorded(t *testing.T) {
 		cleanUp := testkit.Tool(t, "clean_up", once, testkit.Succeed)
 		goOn := testkit.Tool(t, "go_on", once, testkit.Succeed)
 		agent := waiting(t, 0, &hour, through(cleanUp), through(goOn))
-		for range 2 { // the second time, the calls are compared with the records
+		for range 2 { // the second time, the calls are compared with their records
 			_, err := openedFor(t, s, agent, interruptedAfterAMinute)
 			testkit.Interrupted(t, err, record.InterruptUser)
 		}
@@ -134,8 +133,8 @@ func TestQuestionAskedBecauseOfAnInterruptIsNotRecorded(t *testing.T) {
 	})
 }
 
-// resumedAnywhere cuts the records at every point before the outcome of the agent, and resumes the
-// run to its end.
+// resumedAnywhere cuts the records at every point before the agent's outcome, and each time resumes
+// the run to its end.
 func resumedAnywhere(t *testing.T, whole *tape, agent *testkit.Definition) {
 	t.Helper()
 	for n := 2; n < len(whole.records); n++ {

@@ -12,24 +12,24 @@ import (
 )
 
 // ErrStore is wrapped by the error of a call during which the run's store failed. The run is
-// interrupted. If the call's outcome could not be stored, the call may have taken effect without a
-// record of this.
+// interrupted. If the call's outcome could not be stored, the call may have taken effect without
+// there being a record of it.
 var ErrStore = errors.New("state: the run's store failed")
 
-// Open begins the run in the store, or resumes it. In a resumed run, calls with a recorded outcome
-// return it without running, retrying or waiting, and all other calls continue where they stopped.
-// The run is locked until Close. While another process has the run open, Open returns
+// Open begins the run in the store, or resumes it. In a resumed run, a call with a recorded outcome
+// returns that outcome without running, retrying or waiting, and all other calls continue where
+// they stopped. The run is locked until Close. While another process has the run open, Open returns
 // snapshot.ErrLocked, or waits (see [WithWait]).
 //
 // Answers that were posted while the run was closed are recorded before anything runs. Until Close,
-// the run receives [Answer] and [Interrupt] from any process. If a paused run has no answer and
-// suspends at the same questions again, nothing is recorded.
+// the run accepts [Answer] and [Interrupt] from any process. If a paused run is opened without an
+// answer and suspends at the same questions again, nothing is recorded.
 //
 // The outcome of a run is final: opening the run again replays it, and a root call that is not in
 // its records fails with [ErrEnded] (see [WithFurtherCalls]). A run that was cancelled cannot be
 // opened: the error is [ErrCancelled]. If calls of the cancelled run must still be compensated,
 // Open compensates them before it returns the error (see [WithCompensations]). If ctx ends, the
-// compensations stop, and the next opening makes the rest.
+// compensations stop, and the next opening makes the remaining ones.
 func Open(ctx context.Context, store snapshot.Store, runID string, options ...Option) (*ExecutionState, error) {
 	if err := checkArguments(store, runID); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func Open(ctx context.Context, store snapshot.Store, runID string, options ...Op
 	if err := c.checkExisting(found); err != nil {
 		return nil, errors.Join(err, giveBack(ctx, journal))
 	}
-	c.rerunFailed = c.rerunFailed && cancelled == nil // the compensations of a cancelled run that failed are not made again
+	c.rerunFailed = c.rerunFailed && cancelled == nil // failed compensations of a cancelled run are not made again
 	if err := r.restore(found); err != nil {
 		return nil, errors.Join(fmt.Errorf("state: open run %s: %w", runID, err), giveBack(ctx, journal))
 	}
@@ -89,7 +89,8 @@ func checkArguments(store snapshot.Store, runID string) error {
 	return checkStore(store)
 }
 
-// checkStore takes any of the interfaces through which the functions of this package use a store.
+// checkStore checks a store. It accepts any of the interfaces through which this package uses
+// stores.
 func checkStore(store any) error {
 	if store == nil {
 		return errors.New("state: the store is nil; filestore.New(dir), for example, returns one")
@@ -111,8 +112,8 @@ func closeJournal(ctx context.Context, journal snapshot.Journal, end snapshot.En
 
 // Replay reads the run from the store. No tool, LLM or step is executed: if a call to one of these
 // has no recorded outcome, the error is core.ErrNotRecorded. If the run would continue with this
-// call, the program is also interrupted there. Agents without an outcome are entered again. A replay
-// writes nothing and waits for nothing.
+// call, the program is also interrupted there. Agents without an outcome are entered again. A
+// replay writes nothing and does not wait.
 func Replay(ctx context.Context, store snapshot.Store, runID string, options ...Option) (*ExecutionState, error) {
 	if err := checkArguments(store, runID); err != nil {
 		return nil, err
@@ -198,7 +199,7 @@ func (r *run) restore(found *snapshot.Run) (err error) {
 }
 
 // readRecords returns the history so far, from the store if the run has one. If reading the store
-// fails, it returns an error and the records that were not stored yet.
+// fails, it returns an error and the records that have not been stored yet.
 func (r *run) readRecords(ctx context.Context) ([]record.Record, error) {
 	r.mu.Lock()
 	read := r.keeper.read()
@@ -206,8 +207,8 @@ func (r *run) readRecords(ctx context.Context) ([]record.Record, error) {
 	return read(ctx)
 }
 
-// write stores what the keeper has received since the last write, unless it is held back. r.mu must
-// be held.
+// write stores what the keeper has received since the last write, unless that is held back. r.mu
+// must be held.
 func (r *run) write() error {
 	err := r.keeper.write()
 	if err == nil {
@@ -223,7 +224,7 @@ type SyncPolicy uint8
 
 // The sync policies.
 const (
-	// SyncOutcomes syncs outcomes, failed attempts that will be retried, questions and answers, and
+	// SyncOutcomes syncs outcomes, failed attempts that will be retried, questions, answers, and
 	// the starts of calls that must not be repeated. It is the default.
 	SyncOutcomes SyncPolicy = iota
 	SyncAlways              // every record
@@ -241,7 +242,7 @@ func WithSync(policy SyncPolicy) Option {
 	}
 }
 
-// mustBeDurable reports whether rec, which comes from s, must be on disk before its call continues.
+// mustBeDurable reports whether rec, a record from s, must be on disk before its call continues.
 func (r *run) mustBeDurable(s *engine.Scope, rec *record.Record) bool {
 	switch {
 	case r.config.sync != SyncOutcomes:

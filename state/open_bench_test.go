@@ -15,9 +15,9 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// BenchmarkOpen measures the time to open a run of 200,000 calls in a directory, and the memory
-// that the open run needs. In one run, a single unfinished agent has made all calls. In the other
-// there are 20 agents that each called 100 agents, which made 100 calls each.
+// BenchmarkOpen measures the time it takes to open a run of 200,000 calls in a directory, and the
+// memory that the open run needs. In one run, a single unfinished agent has made all calls. In the
+// other, each of 20 agents called 100 agents, which made 100 calls each.
 func BenchmarkOpen(b *testing.B) {
 	for name, widths := range map[string][]int{"flat": {200_000}, "nested": {20, 100, 100}} {
 		b.Run(name, func(b *testing.B) {

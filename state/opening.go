@@ -13,21 +13,21 @@ import (
 type Opening struct {
 	RunID      string
 	Generation uint64 // the number of the opening, from 1
-	Program    string // the program with which a runner started the run; empty if none did
+	Program    string // the program with which a runner started the run; empty if no runner did
 	Version    string // of the program
 	Metadata   snapshot.Metadata
 
-	// Before holds the attributes of the latest earlier opening that has any, or nil if there is
+	// Before holds the attributes of the latest earlier opening that has any, or is nil if there is
 	// none. It must not be changed.
 	Before map[string]any
 }
 
 // WithOpening calls f when the run is begun or resumed, before anything else happens in the run. f
-// returns the attributes to record with the opening, or nil; they are stored in the opening's first
-// record, and are like the attributes that [core.Annotate] sets for an attempt. The next opening,
-// in any process, receives them as Opening.Before. If the option is given twice, the attributes
-// from both functions are recorded. The context is the one passed to [Open], or context.Background
-// for a run in memory.
+// returns the attributes to record with the opening, or nil. They are stored in the opening's first
+// record, in the same way as the attributes that [core.Annotate] sets for an attempt. The next
+// opening, in any process, receives them as Opening.Before. If the option is given twice, the
+// attributes from both functions are recorded. The context is the one passed to [Open], or
+// context.Background for a run in memory.
 //
 // Tracing uses WithOpening to continue a trace in the next process.
 func WithOpening(f func(context.Context, Opening) map[string]any) Option {
@@ -60,7 +60,7 @@ func (r *run) openingAttributes(ctx context.Context) (attributes map[string]any)
 	return cloneMetadata(attributes)
 }
 
-// openedWith returns the attributes of an opening, given its first record.
+// openedWith returns the attributes of an opening from its first record.
 func openedWith(rec *record.Record) map[string]any {
 	if rec.Detail == nil {
 		return nil

@@ -32,7 +32,7 @@ func TestOpeningSeesTheAttributesOfTheOneBefore(t *testing.T) {
 	for i, attributes := range []map[string]any{{"trace": "t", "n": 1}, nil, {"trace": "u"}, {"trace": "v"}} {
 		st := open(attributes)
 		_, err := core.Step(st.Context(t.Context()), []string{"a", "b", "c", "d"}[i], func(context.Context) (int, error) { return 1, nil })
-		if err != nil { // the program diverges, and that opening is recorded, too
+		if err != nil { // the program diverges, and that opening is also recorded
 			require.ErrorIs(t, err, core.ErrDivergence)
 		}
 		st.Interrupt(snapshot.Stop{By: "test"})

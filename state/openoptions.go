@@ -9,15 +9,15 @@ import (
 )
 
 // A Host configures how a program that executes runs on behalf of others, such as a runner, opens
-// them.
+// those runs.
 type Host struct {
 	// Owner identifies who opens the run, for example by host and process. Other processes that
-	// find the run open see this name in the run's Info and in snapshot.LockedError. It may be
+	// find the run open see this name in the run's Info and in snapshot.LockedError. Owner may be
 	// empty.
 	Owner string
 
 	// Check is called with the run's Info before the run is opened. If Check returns an error, the
-	// run does not change, and Open returns the error. Check may be nil.
+	// run is left unchanged, and Open returns the error. Check may be nil.
 	Check func(snapshot.Info) error
 
 	// Existing is called with the run before anything is recorded. If it returns an error, the run
@@ -26,9 +26,9 @@ type Host struct {
 	Existing func(*snapshot.Run) error
 
 	// Compensating is called before Open compensates the calls of a run that was cancelled. Open
-	// then closes the run and returns ErrCancelled. The only methods of st that may be called are
-	// Report, Interrupt, with the reason shutdown, and, after that, Close. They may also be called
-	// after Open has returned. Compensating may be nil.
+	// then closes the run and returns ErrCancelled. Only these methods of st may be called: Report,
+	// Interrupt with the reason shutdown, and, after that, Close. They may also be called after
+	// Open has returned. Compensating may be nil.
 	Compensating func(st *ExecutionState)
 
 	// RootsAtClose leaves the outcomes and suspensions of root calls to the sync at the end of the
@@ -43,16 +43,16 @@ func WithHost(h Host) Option {
 	return func(c *config) { c.host = h; c.limitTo("WithHost", inOpen) }
 }
 
-// WithRerunFailed makes a resumed run try again the calls that failed for good. Use it after the
-// cause of the failure was removed. Failed tools, LLMs and steps run again with all their attempts.
-// Failed agents around them are entered again as their last attempt, so that calls which have
-// completed stay restored. A failure after that is final again. The opening's first record shows
-// which failures are tried again, so after a crash the next opening tries them again, too. [Retry]
-// does the same from any process, without changing the program. Its documentation describes what
-// happens to failures that the program has handled, to calls that failed in doubt, to calls that
-// were compensated, and to calls that could not be compensated. If the run stopped during the
-// compensations for a failure, the opening finishes these first and retries nothing: open the run
-// again to retry it.
+// WithRerunFailed makes a resumed run try the calls that failed for good again. Use it once the
+// cause of the failure has been removed. Failed tools, LLMs and steps run again with all their
+// attempts. Failed agents around them are entered again as their last attempt, so that calls that
+// have completed stay restored. If a call then fails again, that failure is final again. The
+// opening's first record shows which failures are tried again, so after a crash, the next opening
+// also tries them again. [Retry] does the same from any process, without changing the program. Its
+// documentation describes what happens to failures that the program has handled, to calls that
+// failed in doubt, to calls that were compensated, and to calls that could not be compensated. If
+// the run stopped during the compensations for a failure, the opening first finishes these and
+// retries nothing: open the run again to retry it.
 func WithRerunFailed() Option {
 	return func(c *config) { c.rerunFailed = true; c.limitTo("WithRerunFailed", inOpen) }
 }
@@ -68,7 +68,7 @@ func (c *config) openOptions() snapshot.OpenOptions {
 	}
 }
 
-// checkExisting calls the host's function Existing with the run.
+// checkExisting calls the host's Existing function with the run.
 func (c *config) checkExisting(found *snapshot.Run) error {
 	if c.host.Existing == nil {
 		return nil
@@ -80,9 +80,9 @@ func (c *config) checkExisting(found *snapshot.Run) error {
 }
 
 // WithMaxLosses sets how many times in a row the process may end during the same attempt of a call.
-// It applies to calls whose retry configuration does not set MaxLosses: see [core.RetryConfig].
-// Defaults to 5. [core.Unlimited] is for a program that itself limits how often it opens a run
-// again, as a runner does.
+// It applies to calls whose retry configuration does not set MaxLosses; see [core.RetryConfig].
+// Defaults to 5. [core.Unlimited] is for a program, such as a runner, that itself limits how often
+// it opens a run again.
 func WithMaxLosses(n int) Option {
 	return func(c *config) {
 		if n < 1 && n != core.Unlimited {

@@ -19,35 +19,34 @@ import (
 )
 
 // An Option configures a run. If an option is invalid, or has no effect in the function to which it
-// is given, [New] panics, and [Open], [Replay] and [Validate] return an error. The message
+// is passed, [New] panics, and [Open], [Replay] and [Validate] return an error. The message
 // describes what is allowed.
 type Option func(*config)
 
 // A Publisher receives every record of a run, in sequence order and from one goroutine at a time.
-// If the run has a store, a record is stored before it is published. Publish is called on the
-// goroutine of a call. The call waits for it, and its goroutine may also have to publish the
-// records of other calls. Therefore Publish must be fast; package bus has a publisher that does not
-// delay calls. Publish may use the run, but must not close it. Panics in Publish are counted and
-// ignored.
+// If the run has a store, a record is stored before it is published. Publish is called on a call's
+// goroutine. The call waits for it, and the goroutine may also have to publish the records of other
+// calls. Therefore Publish must be fast; package bus has a publisher that does not delay calls.
+// Publish may use the run, but must not close it. Panics in Publish are counted and ignored.
 type Publisher interface {
 	Publish(record.Record)
 }
 
 // An InterruptCheck asks a source outside the process whether to interrupt the run. It returns a
-// nil interrupt if the run may continue. Of several errors in a row, only the first is logged;
+// nil interrupt if the run may continue. Of several consecutive errors, only the first is logged;
 // errors have no other effect.
 type InterruptCheck func(context.Context) (interrupt *core.InterruptedError, err error)
 
-// WithRepublish makes recalled calls publish their old records and the old records of the calls
-// inside them, marked as replayed. Without it, each recalled call publishes one recovered record.
+// WithRepublish makes recalled calls publish their old records and those of the calls inside them,
+// marked as replayed. Without it, each recalled call publishes one recovered record.
 func WithRepublish() Option {
 	return func(c *config) { c.republish = true; c.limitTo("WithRepublish", inOpen|inReplay|inValidate) }
 }
 
-// WithRoundTrip makes calls return outputs and errors as in a resumed run, that is, encoded and
-// then decoded. A run with a store always returns outputs in that form, but it returns errors
-// unchanged, so that errors.Is finds the program's own errors. Tests that run a program in memory
-// use WithRoundTrip to find what would differ in a resumed run.
+// WithRoundTrip makes calls return outputs and errors as they would in a resumed run, that is,
+// encoded and then decoded. A run with a store always returns outputs in that form, but it returns
+// errors unchanged, so that errors.Is finds the program's own errors. Tests that run a program in
+// memory use WithRoundTrip to find out what would differ in a resumed run.
 func WithRoundTrip() Option { return func(c *config) { c.settings.RoundTrip = true } }
 
 // WithRedaction applies redact to every text that the run exposes. The run exposes texts in the
@@ -70,8 +69,8 @@ func WithRedaction(redact func(text string) string) Option {
 }
 
 // WithRunID sets the ID of the run: 1 to 128 letters, digits, dots, dashes and underscores, not
-// beginning with a dot or a dash. Defaults to a random ID. It is for [New]; [Open] takes the ID as
-// an argument.
+// beginning with a dot or a dash. Defaults to a random ID. WithRunID is for [New]; [Open] takes the
+// ID as an argument.
 func WithRunID(id string) Option {
 	return func(c *config) {
 		c.refuse(snapshot.CheckRunID(id))
@@ -112,7 +111,7 @@ func WithRetryFor(kind record.Kind, cfg core.RetryConfig) Option {
 
 // WithRetryForActor sets the retry configuration for calls to the actors with the given name. It
 // replaces the actors' own configuration, and is intended for configuration from outside the
-// program, such as files that package config reads.
+// program, such as files read by package config.
 func WithRetryForActor(name string, cfg core.RetryConfig) Option {
 	return func(c *config) {
 		if err := core.CheckName(name); err != nil {
@@ -132,23 +131,23 @@ func WithInterceptors(i ...core.Interceptor) Option {
 	return func(c *config) { c.settings.Interceptors = append(c.settings.Interceptors, i...) }
 }
 
-// WithSeed makes the jitter of the run repeatable: with the same seed, the
-// same call has the same delays. Defaults to a random seed.
+// WithSeed makes the run's jitter repeatable: with the same seed, the same call has the same
+// delays. Defaults to a random seed.
 func WithSeed(seed uint64) Option { return func(c *config) { c.settings.Seed = seed } }
 
 // WithPayloads keeps all inputs and outputs in the records, so that they can be shown. Without it,
-// a run in a store keeps what a resume needs: the outputs and some of the inputs. These are the
+// a run in a store keeps only what a resume needs: the outputs and some of the inputs, namely the
 // inputs of up to 256 bytes, and the inputs of root calls, of calls that may have to be
-// compensated, and of calls whose policy is core.InDoubtAsk. A run in memory keeps fewer inputs.
-// If an input or output cannot be encoded, its call fails. The input of an LLM call is the whole
+// compensated, and of calls whose policy is core.InDoubtAsk. A run in memory keeps fewer inputs. If
+// an input or output cannot be encoded, its call fails. The input of an LLM call is the whole
 // conversation so far, so the records grow with the square of the conversation's length: a
 // conversation of 100 turns of 2 KB takes 10 MB, and one of 1,000 turns takes 1 GB. Without
 // WithPayloads, the records grow linearly, unless each turn is a root call: the inputs of root
 // calls are always kept.
 func WithPayloads() Option { return func(c *config) { c.settings.Payloads = true } }
 
-// WithArtifacts stores encoded outputs above 64 KiB as artifacts in a, which must be safe for
-// concurrent use. Storing an artifact is part of the attempt, and is retried with it. But if the
+// WithArtifacts stores encoded outputs larger than 64 KiB as artifacts in a, which must be safe for
+// concurrent use. Storing an artifact is part of the attempt and is retried with it. But if the
 // error is [snapshot.ErrUnavailable], nothing can be stored at present, and the run is interrupted.
 func WithArtifacts(a snapshot.ArtifactStore) Option {
 	return func(c *config) {
@@ -158,8 +157,8 @@ func WithArtifacts(a snapshot.ArtifactStore) Option {
 }
 
 // WithInterruptChecker calls check before each call, once the call's preconditions have been
-// checked. During a wait, it calls check every 100 ms, and also before and after the wait. In the
-// whole run, check is called at most once every 100 ms.
+// checked. During a wait, it calls check every 100 ms, and also before and after the wait. Across
+// the whole run, check is called at most once every 100 ms.
 func WithInterruptChecker(check InterruptCheck) Option {
 	return func(c *config) {
 		if check == nil {
@@ -169,11 +168,11 @@ func WithInterruptChecker(check InterruptCheck) Option {
 	}
 }
 
-// WithMetadata sets the metadata of a new run. A stored run keeps the metadata that it began with:
+// WithMetadata sets the metadata of a new run. A stored run keeps the metadata with which it began:
 // if it is resumed with other metadata, only the records of this opening have the new metadata, and
 // [ExecutionState.Metadata] returns it. If the option is given several times, the tags and the
-// entries of Custom are added; for the rest, and for equal keys, the last value that is not empty
-// counts.
+// entries of Custom are combined; for all other fields, and for equal keys, the last value that is
+// not empty is used.
 func WithMetadata(m snapshot.Metadata) Option {
 	return func(c *config) {
 		c.metadata.Description = cmp.Or(m.Description, c.metadata.Description)
@@ -225,7 +224,7 @@ const (
 	inValidate // Validate and ValidateExecute
 )
 
-// String returns the names of the functions.
+// String returns the names of the functions in the set.
 func (p place) String() string {
 	var names []string
 	for i, name := range []string{"New", "Open", "Replay", "Validate"} {

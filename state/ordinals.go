@@ -11,13 +11,13 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// ordinals holds the recorded claims by the path of their scope, in claim order. They show whether
-// a program that resumes the run makes the same calls.
+// ordinals holds the recorded claims by scope path, in claim order. They show whether a program
+// that resumes the run makes the same calls.
 type ordinals map[string]*scopeClaims
 
 // scopeClaims holds the recorded claims of one scope.
 type scopeClaims struct {
-	claims []*recordedClaim // by ordinal, from 1; nil if the claim is not known
+	claims []*recordedClaim // by ordinal, from 1; nil where the claim is not known
 	spare  []recordedClaim  // preallocated claims
 
 	// unchecked is the first ordinal at which the program may differ, because a call
@@ -25,9 +25,10 @@ type scopeClaims struct {
 	// that all claims are checked.
 	unchecked int
 
-	// loosened is the first ordinal at which the program may make other calls, because an earlier
-	// call, whose output is not kept, was made again and returned a different output. The program
-	// must still make every recorded call with an outcome. 0 means that there is no such ordinal.
+	// loosened is the first ordinal at which the program may make other calls. It is set when an
+	// earlier call whose output is not kept was made again and returned a different output. The
+	// program must still make every recorded call with an outcome. 0 means that there is no such
+	// ordinal.
 	loosened int
 }
 
@@ -35,10 +36,10 @@ type scopeClaims struct {
 type recordedClaim struct {
 	address record.Address
 	kind    record.Kind
-	name    string // name of the actor, or text of the question
+	name    string // the actor's name, or the text of the question
 	input   record.Hash
 
-	generation uint64 // the generation that recorded it
+	generation uint64 // the generation that recorded the claim
 }
 
 func (o ordinals) at(scope string) *scopeClaims {
@@ -59,7 +60,7 @@ func (o ordinals) add(rec *record.Record) {
 	o.at(rec.Address.Scope()).set(rec.Ordinal, c)
 }
 
-// addListed adds the claims that the record lists, which have no earlier records of their own.
+// addListed adds the claims that the record lists and that have no earlier records of their own.
 func (o ordinals) addListed(rec *record.Record) {
 	if rec.Detail == nil {
 		return
@@ -121,7 +122,7 @@ func (s *scopeClaims) set(ordinal int, c recordedClaim) {
 	s.claims[ordinal-1], s.spare = &s.spare[0], s.spare[1:]
 }
 
-// recorded returns the claim with the ordinal, or nil if there is none.
+// recorded returns the claim with the given ordinal, or nil if there is none.
 func (s *scopeClaims) recorded(ordinal int) *recordedClaim {
 	if s == nil || ordinal > len(s.claims) {
 		return nil
@@ -143,8 +144,8 @@ func (o ordinals) byAddress() map[record.Address]int {
 	return all
 }
 
-// uncheckAfter marks everything after the call at a as unchecked, in the call's scope and in the
-// scopes around it.
+// uncheckAfter marks everything after the call at a as unchecked, both in the call's scope and in
+// the scopes around it.
 func (o ordinals) uncheckAfter(a record.Address, calls map[record.Address]*track) {
 	scope := a.Scope()
 	if t := calls[a]; t != nil && t.Ordinal > 0 {
@@ -153,7 +154,7 @@ func (o ordinals) uncheckAfter(a record.Address, calls map[record.Address]*track
 	o.uncheckAfterScope(scope, calls)
 }
 
-// uncheckAfterScope marks everything after the call that the scope belongs to as unchecked, in the
+// uncheckAfterScope marks everything after the call to which the scope belongs as unchecked, in the
 // scopes around that call.
 func (o ordinals) uncheckAfterScope(scope string, calls map[record.Address]*track) {
 	if scope == "" {
@@ -164,7 +165,7 @@ func (o ordinals) uncheckAfterScope(scope string, calls map[record.Address]*trac
 	}
 }
 
-// uncheck marks the claims from the ordinal on as unchecked.
+// uncheck marks the claims from the given ordinal on as unchecked.
 func (s *scopeClaims) uncheck(ordinal int) {
 	if s.unchecked == 0 || ordinal < s.unchecked {
 		s.unchecked = ordinal
@@ -208,7 +209,7 @@ func (r *restoredRun) divergenceOf(runID, scope string, s *scopeClaims, t *track
 		return d
 	}
 	if checked && was != nil && was.differs(c.Input) && t == nil {
-		d := asked() // the recorded call was prepared, and has no record of its own
+		d := asked() // the recorded call was prepared but has no record of its own
 		d.How, d.Recorded, d.Asked = "input", was.input.String(), c.Input.String()
 		return d
 	}
@@ -225,10 +226,10 @@ func (r *restoredRun) divergenceOf(runID, scope string, s *scopeClaims, t *track
 }
 
 // hashAsRecorded returns the hash of a claimed input, computed in the same way as the recorded
-// hash. Earlier versions of Reprise computed other hashes, because they did not keep some values as
-// JSON. t describes the recorded call; it is nil if the call was not recorded. The caller must hold
-// r.mu. hashAsRecorded unlocks r.mu while it encodes the input, since encoding calls methods of the
-// input's type.
+// hash. Earlier versions of Reprise computed different hashes, because they did not keep certain
+// values as JSON. t describes the recorded call; it is nil if the call was not recorded. The caller
+// must hold r.mu. hashAsRecorded unlocks r.mu while it encodes the input, because encoding calls
+// methods of the input's type.
 func (r *run) hashAsRecorded(t *track, c record.Claim, input engine.ClaimedInput) record.Hash {
 	if t == nil || !t.differs(c.Input) {
 		return c.Input
@@ -243,9 +244,9 @@ func (r *run) hashAsRecorded(t *track, c record.Claim, input engine.ClaimedInput
 	return c.Input
 }
 
-// inputDifferences returns a few parts in which an input differs from the recorded input, or nil if
-// the recorded input was not kept. r.mu must not be held, since encoding the input calls methods of
-// the input's type.
+// inputDifferences returns a few of the parts in which an input differs from the recorded input, or
+// nil if the recorded input was not kept. r.mu must not be held, because encoding the input calls
+// methods of the input's type.
 func (r *restoredRun) inputDifferences(first uint64, input engine.ClaimedInput) []codec.Difference {
 	if first == 0 {
 		return nil
@@ -261,13 +262,13 @@ func (r *restoredRun) inputDifferences(first uint64, input engine.ClaimedInput) 
 	const few = 5
 	differences, err := codec.Differences(rec.Detail.Input, now, few)
 	if err != nil {
-		return nil // the hashes show that it differs
+		return nil // the hashes show that the input differs
 	}
 	return differences
 }
 
-// changedInput returns a few parts in which a call's input differs from the recorded input. See
-// inputDifferences.
+// changedInput returns a few of the parts in which a call's input differs from the recorded input.
+// See inputDifferences.
 func (r *run) changedInput(a record.Address, input engine.ClaimedInput) (parts []string) {
 	r.mu.Lock()
 	first := uint64(0)
@@ -281,7 +282,7 @@ func (r *run) changedInput(a record.Address, input engine.ClaimedInput) (parts [
 	return parts
 }
 
-// matches reports whether c is the recorded claim, apart from the input, which may differ.
+// matches reports whether c equals the recorded claim. The inputs may differ.
 func (r *recordedClaim) matches(c record.Claim) bool {
 	return r.address == c.Address && r.kind == c.Kind && (r.name == c.Name || !c.Address.IsBranch())
 }
@@ -299,8 +300,8 @@ func (r *recordedClaim) isAskedFor(c record.Claim) bool {
 	return r != nil && other && (r.kind == record.KindTool || r.kind == record.KindAgent)
 }
 
-// askedBefore returns the last LLM call before the ordinal, whose answer requested the calls that
-// follow. It returns the zero Address if there is none.
+// askedBefore returns the last LLM call before the ordinal. Its answer requested the calls that
+// follow. If there is no such call, askedBefore returns the zero Address.
 func (s *scopeClaims) askedBefore(ordinal int) record.Address {
 	for i := ordinal - 2; i >= 0; i-- {
 		if c := s.claims[i]; c != nil && c.kind == record.KindLLM {
@@ -324,7 +325,7 @@ func (r *recordedClaim) call(scope string) record.Address {
 }
 
 // likelyEdit guesses how the program was edited. was is the recorded claim in the place of c, or
-// nil if it is not known.
+// nil if that claim is not known.
 func (r *restoredRun) likelyEdit(s *scopeClaims, was *recordedClaim, c record.Claim) string {
 	if was.isAskedFor(c) {
 		return "if a model called " + was.name + ": it was renamed, was removed from the agent, or refuses the recorded arguments now"
@@ -397,7 +398,7 @@ func (r *run) handleDivergence(d *core.DivergenceError) error {
 
 // trustsRecords adds the call to the run's Report, and reports whether the records are trusted even
 // though the program differs. If so, it also records a warning. The warning is published with the
-// next record, since nothing is published while a call is claimed.
+// next record, because nothing is published while a call is being claimed.
 func (r *run) trustsRecords(d *core.DivergenceError) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -408,7 +409,7 @@ func (r *run) trustsRecords(d *core.DivergenceError) bool {
 		return false
 	}
 	if r.life.closed {
-		return true // no record may follow the run's last
+		return true // no record may follow the run's last record
 	}
 	if d.Ordinal > 0 {
 		if at := r.restored.ordinals[d.Scope]; at != nil && at.unchecked == 0 {

@@ -59,8 +59,8 @@ func interrupt(ctx context.Context, store snapshot.Store, runID string, stop sna
 var errChanged = errors.New("other processes keep opening and closing the run")
 
 // settleInterrupt removes the message from a closed run. If the run has not read the message and
-// might continue by itself, settleInterrupt also interrupts the run. It is called by the process
-// that posted the message and by the process that closed the run, since neither process knows
+// might continue by itself, settleInterrupt also interrupts the run. It is called both by the
+// process that posted the message and by the process that closed the run, because neither knows
 // whether the message was posted before the run was closed.
 func settleInterrupt(ctx context.Context, store snapshot.Store, runID string, m *snapshot.Message) error {
 	e := m.Record.Interrupt()
@@ -73,7 +73,7 @@ func settleInterrupt(ctx context.Context, store snapshot.Store, runID string, m 
 			return nil // the owner reads it, or settles it when it closes the run
 		}
 		switch {
-		case found.Status == snapshot.StatusRunning: // opened again by a process that does not know about the message
+		case found.Status == snapshot.StatusRunning: // reopened by a process that does not know about the message
 			return errors.Join(interrupt(ctx, store, runID, stopOf(e)), store.Remove(ctx, runID, m.ID()))
 		case found.Status == snapshot.StatusInterrupted && found.Stop.Reason == record.InterruptUser: // the message was read
 			return store.Remove(ctx, runID, m.ID())
@@ -155,7 +155,7 @@ func notRunning(found snapshot.Info) error {
 }
 
 // AwaitAnswers waits until a stored run can continue, that is, until no process has it open and
-// every question that it asked has an answer. It is for a program that opens a run again when its
+// every question that it asked has an answer. It is for programs that reopen a run once its
 // questions have been answered:
 //
 //	for {
@@ -170,7 +170,7 @@ func notRunning(found snapshot.Info) error {
 //	}
 //
 // A run that waits for a signal can continue once the signal has been sent, a sleeping run once its
-// time is up, and a run whose question has a default answer once the default is due. AwaitAnswers
+// time is up, and a run whose question has a default answer once that answer is due. AwaitAnswers
 // returns an error if ctx ends, and [ErrCancelled] if the run was cancelled.
 func AwaitAnswers(ctx context.Context, store snapshot.Store, runID string) error {
 	if err := checkStore(store); err != nil {

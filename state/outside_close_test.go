@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// lateCloser is a store that calls functions while a run is closed: one after the inbox has been
-// read for the last time, and one right after the journal has been closed.
+// lateCloser is a store that calls two functions while a run is being closed: one after the inbox
+// has been read for the last time, and one right after the journal has been closed.
 type lateCloser struct {
 	snapshot.Store
 	meanwhile, after func()
@@ -55,7 +55,7 @@ func (s posting) Post(ctx context.Context, runID string, m snapshot.Message) err
 	return s.Store.Post(ctx, runID, m)
 }
 
-// wantInterrupted checks that the run stays interrupted, with nothing in its inbox.
+// wantInterrupted checks that the run stays interrupted and that its inbox is empty.
 func wantInterrupted(t *testing.T, s snapshot.Store) {
 	t.Helper()
 	info, err := s.Info(t.Context(), askedRun)
@@ -77,7 +77,7 @@ func TestInterruptThatComesWhileTheRunIsClosedIsNotLost(t *testing.T) {
 	wantInterrupted(t, s)
 
 	require.NoError(t, answer(t, s, "this"))
-	out, err := resume(t, s) // the interrupt comes while the run is closed
+	out, err := resume(t, s) // the interrupt arrives while the run is closed
 	require.NoError(t, err)
 	assert.Equal(t, "this", out)
 	info, err := s.Info(t.Context(), askedRun)
@@ -87,7 +87,7 @@ func TestInterruptThatComesWhileTheRunIsClosedIsNotLost(t *testing.T) {
 	assert.Zero(t, waiting)
 }
 
-// An interrupt that has stopped a run does not stop it again after somebody has resumed the run.
+// An interrupt that has stopped a run does not stop it again after someone has resumed the run.
 func TestRunThatIsResumedWhenItWasInterruptedStaysResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &lateCloser{Store: memstore.New()}
@@ -147,7 +147,7 @@ func TestInterruptOfARunThatIsClosedAndOpenedMeanwhileIsNotLost(t *testing.T) {
 	wantInterrupted(t, s)
 }
 
-// A closingStore closes the run when a message is posted to it.
+// A closingStore closes the run when a message is posted to the run.
 type closingStore struct {
 	snapshot.Store
 	journal snapshot.Journal
@@ -162,7 +162,7 @@ func (s *closingStore) Post(ctx context.Context, runID string, m snapshot.Messag
 }
 
 // TestInterruptOfARunThatIsBeingClosedKeepsItFromContinuing checks that a run that would continue
-// by itself does not do so if a person interrupts it while it is being closed.
+// by itself does not continue if a person interrupts it while it is being closed.
 func TestInterruptOfARunThatIsBeingClosedKeepsItFromContinuing(t *testing.T) {
 	for _, reason := range []record.InterruptReason{
 		record.InterruptShutdown, record.InterruptClosed, record.InterruptContext, record.InterruptStore, record.InterruptCrash, record.InterruptLeaseLost,

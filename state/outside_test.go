@@ -67,7 +67,7 @@ func TestInterruptOfARunThatNobodyRunsReportsItsStatus(t *testing.T) {
 	require.ErrorIs(t, state.Interrupt(t.Context(), s, "none", snapshot.Stop{By: "ops", Message: "deploy"}), snapshot.ErrNotFound)
 }
 
-// An interrupt that comes too late for one generation must not stop the next.
+// An interrupt that arrives too late for one generation must not stop the next.
 func TestInterruptOfAGenerationThatIsOverIsDropped(t *testing.T) {
 	s := paused(t)
 	require.NoError(t, s.Post(t.Context(), askedRun, snapshot.Message{Generation: 1, Record: record.Record{

@@ -9,8 +9,8 @@ import (
 )
 
 // If goroutines call the same actor with the same input at the same time, they claim their calls in
-// an unpredictable order. When the run is resumed, one goroutine may receive the result of another.
-// This does no harm if all outcomes are equal. Otherwise the calls are refused.
+// an unpredictable order. When the run is resumed, one goroutine may get the result of another.
+// This is harmless if all outcomes are equal. Otherwise the calls are refused.
 
 // overlaps holds, for each call site and input, whether overlapping calls can be swapped.
 type overlaps map[overlap]*swap
@@ -25,10 +25,10 @@ func overlapOf(c record.Claim) overlap { return overlap{callsite.Call(c.Address)
 // A swap records whether calls can be swapped, once this is known.
 type swap struct {
 	known bool
-	harm  string // the difference between the calls that matters; empty if there is none
+	harm  string // the difference that matters between the calls; empty if there is none
 }
 
-// add adds the call that starts with the record.
+// add adds the call whose first record is rec.
 func (o *overlaps) add(rec *record.Record) {
 	if *o == nil {
 		*o = make(overlaps)
@@ -55,8 +55,8 @@ func (r *restoredRun) checkSwap(c record.Claim) *core.DivergenceError {
 	return &core.DivergenceError{How: "overlap", Recorded: s.harm, Asked: "the calls of goroutines, in any order"}
 }
 
-// harmOfSwap returns what distinguishes the calls that were made at the site with the given input.
-// The result is empty if nothing distinguishes them.
+// harmOfSwap returns what distinguishes the calls made at the site with the given input. The result
+// is empty if nothing does.
 func (r *restoredRun) harmOfSwap(site callsite.Site, input record.Hash) string {
 	var first *record.Record
 	without := 0
@@ -64,7 +64,7 @@ func (r *restoredRun) harmOfSwap(site callsite.Site, input record.Hash) string {
 		t := r.calls[record.Address(site.Call(nth))]
 		switch {
 		case t == nil && first == nil && without == 0 && nth == 1:
-			continue // it was made by a refused opening
+			continue // the call was made by a refused opening
 		case t == nil:
 			if first != nil && without > 0 {
 				return "only some of them have an outcome"

@@ -84,7 +84,7 @@ func TestOverlappingCallsOfGoroutinesAreReportedOnce(t *testing.T) {
 			}, 0},
 		} {
 			s := memstore.New()
-			for opening := 1; opening <= 2; opening++ { // a new run, and the resumed one
+			for opening := 1; opening <= 2; opening++ { // first a new run, then the resumed one
 				st, err := state.Open(t.Context(), s, "run-1")
 				require.NoError(t, err)
 				agent := testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
@@ -109,7 +109,7 @@ func TestOverlappingCallsOfGoroutinesAreReportedOnce(t *testing.T) {
 	})
 }
 
-// warned returns the warnings of the run "run-1", and checks that they contain the text.
+// warned returns the warnings of the run "run-1", after checking that they contain the text.
 func warned(t *testing.T, s snapshot.Store, text string) (warnings []record.Record) {
 	t.Helper()
 	found, err := s.Load(t.Context(), "run-1")
@@ -124,8 +124,8 @@ func warned(t *testing.T, s snapshot.Store, text string) (warnings []record.Reco
 	return warnings
 }
 
-// Calls with the same name and input that goroutines make at the same time differ only in the order
-// of their claims. They are refused if swapping them would change a result.
+// If goroutines make calls with the same name and input at the same time, these calls differ only
+// in the order of their claims. They are refused if swapping them would change a result.
 func TestCallsOfGoroutinesAreNotSwappedSilently(t *testing.T) {
 	for name, c := range map[string]struct {
 		outputs []string // of the calls, in the order of their ends; "" for a call that does not end before the run stops
@@ -190,8 +190,8 @@ func TestCallsOfGoroutinesAreNotSwappedSilently(t *testing.T) {
 	}
 }
 
-// Quick calls can be numbered in another order even if they do not overlap, so there was no warning
-// before.
+// Quick calls can be numbered in a different order even if they do not overlap, so there was no
+// warning before.
 func TestDivergenceOfAnInputNamesWhatNumbersCallsFromGoroutines(t *testing.T) {
 	s := memstore.New()
 	look := testkit.Tool(t, "look", core.RetryConfig{}, testkit.Succeed)

@@ -69,7 +69,7 @@ func TestLongBackoffParksTheRunUntilTheNextAttempt(t *testing.T) {
 		require.NoError(t, err)
 		assert.Empty(t, questions)
 
-		<-time.After(20 * time.Minute) // too early: it is parked for the rest
+		<-time.After(20 * time.Minute) // too early: the call is parked for the remaining time
 		_, info, _ = openParking(t, store, agent)
 		assert.Equal(t, snapshot.StatusPaused, info.Status)
 		assert.True(t, begin.Add(time.Hour).Equal(info.Due), info.Due)

@@ -79,8 +79,8 @@ func TestValidateExecuteReadsWhatItsPreconditionsWrite(t *testing.T) {
 	assert.Equal(t, "pay: output: recorded 10, now 20", differences[len(differences)-1].String())
 }
 
-// The process ends after a precondition has written a value, and before the call begins. The
-// precondition runs again and writes another value. Later openings restore only the value of this
+// The process ends after a precondition has written a value but before the call begins. The
+// precondition runs again and writes another value. Later openings restore only the value from this
 // second run.
 func TestValuesOfPreconditionsThatRanAgainReplaceTheOlderOnes(t *testing.T) {
 	key := "a"

@@ -16,7 +16,7 @@ import (
 // prepared is a program that prepares its calls in order and executes them in reverse order.
 type prepared struct {
 	calls [][2]string // names and inputs
-	from  int         // the index of the last call that it executes before it is interrupted
+	from  int         // index of the last call executed before the program is interrupted
 	ran   *[]string
 }
 

@@ -8,20 +8,20 @@ import (
 )
 
 // Records are published in order and without holding the run's lock, because a publisher may use
-// the run. One goroutine at a time publishes; other goroutines leave their records to it. Usually
-// there are none, and the goroutine ends its turn without taking the lock again.
+// the run. Only one goroutine publishes at a time; other goroutines leave their records to it.
+// Usually there are none, and the goroutine ends its turn without locking the run again.
 
 // turn is the right to publish. A goroutine that takes the turn keeps it until it leaves or ends
-// it. Taking the turn requires the run's lock. Leaving it requires the lock only if another
+// the turn. Taking the turn requires the run's lock. Leaving it requires the lock only if another
 // goroutine has records to publish.
 type turn struct {
-	taken int64        // how often it was taken; written under the lock
+	taken int64        // how often the turn was taken; written under the lock
 	left  atomic.Int64 // how often it was left, or awaited if its owner has more to publish
 }
 
 const awaited = -1
 
-// publication tracks which of a run's records were published. The run's lock guards it.
+// publication tracks which of a run's records have been published. It is guarded by the run's lock.
 type publication struct {
 	published int             // the number of published records
 	recovered []record.Record // records of recalled calls, not yet published
@@ -30,8 +30,8 @@ type publication struct {
 	panics    atomic.Int64    // panics in publishers
 }
 
-// take takes the turn and returns true, unless another goroutine has the turn. In that case, the
-// other goroutine looks for more records before it ends its turn. The lock must be held.
+// take takes the turn and returns true. If another goroutine has the turn, take returns false, and
+// that goroutine looks for more records before it ends its turn. The lock must be held.
 func (t *turn) take() bool {
 	for {
 		switch left := t.left.Load(); {
@@ -44,7 +44,8 @@ func (t *turn) take() bool {
 	}
 }
 
-// leave ends the turn and returns true, unless another goroutine has called take in the meantime.
+// leave ends the turn and returns true. If another goroutine has called take meanwhile, leave
+// returns false instead.
 func (t *turn) leave() bool { return t.left.CompareAndSwap(t.taken-1, t.taken) }
 
 // end ends the turn. The lock must be held.
@@ -59,8 +60,8 @@ func (r *run) publishAndUnlock() {
 	r.drainAndUnlock()
 }
 
-// publishLatestAndUnlock is publishAndUnlock for a caller that has the latest record. This is
-// usually the only new record, so no record has to be unpacked.
+// publishLatestAndUnlock is publishAndUnlock for callers that have the latest record. It is usually
+// the only new one, so no record has to be unpacked.
 func (r *run) publishLatestAndUnlock(rec *record.Record) {
 	if len(r.config.publishers) == 0 || r.out.published != int(rec.Seq)-1 || len(r.out.recovered) > 0 || !r.out.turn.take() {
 		r.publishAndUnlock()
@@ -99,11 +100,11 @@ func (r *run) showRedacted(rec *record.Record) {
 	}
 }
 
-// redact returns rec with redacted texts.
+// redact returns a copy of rec with redacted texts.
 func (r *run) redact(rec *record.Record) record.Record {
 	returned := false
 	defer func() {
-		if !returned { // the user's function called runtime.Goexit
+		if !returned { // user code called runtime.Goexit
 			r.abandonTurn(rec)
 		}
 	}()
@@ -112,7 +113,7 @@ func (r *run) redact(rec *record.Record) record.Record {
 	return shown
 }
 
-// drainAndUnlock publishes until nothing is new. r.mu must be held.
+// drainAndUnlock publishes until there is nothing new. r.mu must be held.
 func (r *run) drainAndUnlock() {
 	for r.out.published < r.keeper.len() || len(r.out.recovered) > 0 {
 		r.drainOne()
@@ -144,13 +145,13 @@ func (r *run) drainOne() {
 
 // isLost reports whether the record could not be stored and therefore must not be published: a call
 // that will run again when the run is resumed must not be shown as completed. The end of the run is
-// published all the same, so that publishers know that the run has stopped. r.mu must be held.
+// published anyway, so that publishers know that the run has stopped. r.mu must be held.
 func (r *run) isLost(rec *record.Record) bool {
 	return r.keeper.isLost(rec.Seq) && (!r.life.closed || rec.Kind != record.KindRun)
 }
 
-// awaitPublished waits until no goroutine publishes. r.mu must be held, and the run must be ending,
-// since only then does the publishing goroutine signal that it is done.
+// awaitPublished waits until no goroutine is publishing. r.mu must be held, and the run must be
+// ending, because only then does the publishing goroutine signal that it is done.
 func (r *run) awaitPublished() {
 	for !r.out.turn.take() {
 		r.out.quiet.Wait()
@@ -158,9 +159,8 @@ func (r *run) awaitPublished() {
 	r.out.turn.end()
 }
 
-// publishTo calls a publisher and recovers its panics. If the publisher ends
-// its goroutine, the call on that goroutine ends with it, but publishing
-// continues.
+// publishTo calls a publisher and recovers its panics. If the publisher ends the goroutine, the
+// call on that goroutine ends too, but publishing continues.
 func (r *run) publishTo(p Publisher, rec *record.Record) {
 	returned := false
 	defer func() {
@@ -176,8 +176,8 @@ func (r *run) publishTo(p Publisher, rec *record.Record) {
 	returned = true
 }
 
-// abandonTurn ends the turn of a goroutine that ended while it published rec.
-// The next goroutine continues from there.
+// abandonTurn ends the turn of a goroutine that ended while publishing rec. The next goroutine
+// continues from there.
 func (r *run) abandonTurn(rec *record.Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 )
 
 // A publisher may make calls in the run whose records it receives, even when it receives a record
-// that was appended while a call was claimed.
+// that was appended while a call was being claimed.
 func TestPublisherMakesACallAtAnyRecord(t *testing.T) {
 	s := new(tape)
 	tool := testkit.Tool(t, "tool", once, testkit.Succeed)

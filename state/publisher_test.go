@@ -113,7 +113,7 @@ func TestEveryPublisherGetsEveryRecordOnce(t *testing.T) {
 	assert.Equal(t, "[1 2 3 4]", fmt.Sprint(two), "second")
 }
 
-// histories returns functions that begin a run in memory and runs in stores.
+// histories returns functions that begin a run, in memory or in one of several stores.
 func histories(t *testing.T) map[string]func(...state.Option) *state.ExecutionState {
 	open := func(s snapshot.Store) func(...state.Option) *state.ExecutionState {
 		return func(options ...state.Option) *state.ExecutionState {
@@ -164,7 +164,7 @@ func TestPublishedRecordsAreTheKeptOnes(t *testing.T) {
 func TestCallsOfManyGoroutinesArePublishedInOrder(t *testing.T) {
 	for name, open := range histories(t) {
 		t.Run(name, func(t *testing.T) {
-			var published []uint64 // no lock is needed: one goroutine at a time publishes
+			var published []uint64 // no lock is needed: only one goroutine at a time publishes
 			st := open(state.WithPublisher(testkit.Publisher(func(r record.Record) {
 				published = append(published, r.Seq)
 				if r.Seq%7 == 0 {
@@ -197,7 +197,7 @@ func TestCallsOfManyGoroutinesArePublishedInOrder(t *testing.T) {
 	}
 }
 
-// leave ends the goroutine that is the first to call it, as t.FailNow does in a test.
+// leave ends the first goroutine that calls it, as t.FailNow does in a test.
 func leave(once *sync.Once) { once.Do(runtime.Goexit) }
 
 func TestPublisherThatLeavesItsGoroutineAtAFailureLosesNoRetry(t *testing.T) {

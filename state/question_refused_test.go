@@ -14,8 +14,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A changed program asks a question in one branch, and is refused in the other. In place of that
-// question, the original program asks another.
+// A changed program asks a question in one branch and is refused in the other. The original program
+// asks a different question in its place.
 func TestAQuestionOfARefusedProgramIsNotAskedByTheOriginal(t *testing.T) {
 	ready := make(chan struct{})
 	close(ready)
@@ -35,7 +35,7 @@ func TestAQuestionOfARefusedProgramIsNotAskedByTheOriginal(t *testing.T) {
 		agent := testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
 			_, err := actors.Parallel(ctx, actors.Group{Name: "g", Workers: 2},
 				func(ctx context.Context) (string, error) {
-					close(begun) // all earlier records are published
+					close(begun) // all earlier records have been published
 					<-beforeCall
 					out, err := testkit.Call(ctx, does)
 					close(called)

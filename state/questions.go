@@ -21,10 +21,10 @@ func (r *run) Ask(s *engine.Scope, q engine.Question, def engine.DefaultAnswer, 
 	answer, answered := r.questions.answers[q.ID]
 	ended := r.questions.ended[q.ID]
 	answered = asked && (answered || r.isEndOf(s, ended))
-	isOther := asked && before.text != q.Text && q.Awaits != record.AwaitTime && // of a sleep, the recorded end counts
+	isOther := asked && before.text != q.Text && q.Awaits != record.AwaitTime && // for a sleep, the recorded end counts
 		r.restored != nil && r.config.divergence != DivergenceRerun
 	if !isOther {
-		delete(r.questions.waits, q.ID) // the answer may have come meanwhile
+		delete(r.questions.waits, q.ID) // the answer may have arrived in the meantime
 	}
 	r.mu.Unlock()
 	if isOther {
@@ -44,8 +44,8 @@ func (r *run) Ask(s *engine.Scope, q engine.Question, def engine.DefaultAnswer, 
 		return engine.Asked{Answer: answer}, nil
 	case asked && !answered && before.isDue() && !r.settings.Replays:
 		return r.answerByDefault(s, q.ID, def)
-	case asked && !answered && q.Awaits == record.AwaitTime && before.isAhead() && !r.settings.Replays: // the sleep begins again now
-	case asked && !answered && ended.err != nil && !r.settings.Replays: // an earlier attempt's context has ended it
+	case asked && !answered && q.Awaits == record.AwaitTime && before.isAhead() && !r.settings.Replays: // the sleep now begins again
+	case asked && !answered && ended.err != nil && !r.settings.Replays: // an earlier attempt's context ended the sleep
 		def.After = max(time.Until(before.due), 1)
 	case asked && !answered && q.Awaits == record.AwaitSignal:
 		return r.receive(s, q, false)
@@ -59,7 +59,7 @@ func (r *run) Ask(s *engine.Scope, q engine.Question, def engine.DefaultAnswer, 
 	r.describeInDoubt(q.InDoubt, s.Address())
 	if q.Refused != "" {
 		rec.Err, rec.Class = errors.New(q.Refused), record.ClassInvalid
-		if asked && !before.due.IsZero() { // the new question gets only the time that is left
+		if asked && !before.due.IsZero() { // the new question gets only the remaining time
 			rec.Delay = max(before.due.Sub(rec.Time), 1)
 		}
 	}
@@ -78,12 +78,12 @@ func (r *run) Ask(s *engine.Scope, q engine.Question, def engine.DefaultAnswer, 
 func (r *run) askedBefore(s *engine.Scope, q engine.Question) (before askedQuestion, counts bool) {
 	before = r.questions.asked[q.ID]
 	if before.text != q.Text && r.restored.isRefused(before.generation) {
-		return before, false // a changed program asked it in another branch, before it was refused
+		return before, false // a changed program asked it in another branch before being refused
 	}
 	return before, before.seq > r.rerun.within(s)
 }
 
-// waitFor records that the run waits for the answer to the question.
+// waitFor records that the run is waiting for the answer to the question.
 func (r *run) waitFor(id string, recorded bool) engine.Asked {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,7 +95,7 @@ func (r *run) waitFor(id string, recorded bool) engine.Asked {
 }
 
 // answerByDefault records the default as the answer to a question whose time has run out, unless
-// another answer came first.
+// another answer arrived first.
 func (r *run) answerByDefault(s *engine.Scope, id string, def engine.DefaultAnswer) (engine.Asked, error) {
 	if err := r.Append(s, answerRecord(now(), s.Address(), id, "", def.Encoded)); err != nil {
 		return engine.Asked{}, err
@@ -120,7 +120,7 @@ func (r *run) due() time.Time {
 		}
 	}
 	due := r.questions.parked
-	for _, q := range r.ledger.Questions(true) { // without the questions of calls that have ended meanwhile
+	for _, q := range r.ledger.Questions(true) { // leaves out the questions of calls that have ended since
 		if r.questions.waits[q.ID] && !q.Due.IsZero() && (due.IsZero() || q.Due.Before(due)) {
 			due = q.Due
 		}
@@ -128,8 +128,8 @@ func (r *run) due() time.Time {
 	return due
 }
 
-// describeInDoubt adds what earlier openings recorded about the call: when it last began, and its
-// input if the input was kept. It leaves out anything that cannot be read.
+// describeInDoubt adds what earlier openings recorded about the call: when it last began and, if it
+// was kept, the call's input. It leaves out anything that cannot be read.
 func (r *run) describeInDoubt(c *record.CallInDoubt, a record.Address) {
 	if c == nil || r.restored == nil {
 		return
@@ -148,16 +148,16 @@ func (r *run) describeInDoubt(c *record.CallInDoubt, a record.Address) {
 	}
 }
 
-// endedSleep is a sleep that ended early, because the handler's own context ended.
+// endedSleep is a sleep that ended early because the handler's own context ended.
 type endedSleep struct {
 	seq     uint64
 	attempt int
 	err     error
 }
 
-// isEndOf reports whether the sleep ended in the attempt s. A later attempt sleeps for the rest of
-// the time. So does a call that is made again by a retry of the run, unless the call had continued
-// after the sleep and made other calls. r.mu must be held.
+// isEndOf reports whether the sleep ended in the attempt s. A later attempt sleeps for the
+// remaining time. So does a call that is made again by a retry of the run, unless the call
+// continued after the sleep and made other calls. r.mu must be held.
 func (r *run) isEndOf(s *engine.Scope, ended endedSleep) bool {
 	if ended.err == nil || ended.attempt != s.Attempt() {
 		return false
@@ -168,7 +168,7 @@ func (r *run) isEndOf(s *engine.Scope, ended endedSleep) bool {
 	return s.Spec().Kind.IsEntered() && r.restored.laterCalls()[s.Path()].any > ended.seq
 }
 
-// askedQuestion is a question as it was last asked.
+// askedQuestion is a question as it was most recently asked.
 type askedQuestion struct {
 	seq        uint64
 	time       time.Time
@@ -179,23 +179,23 @@ type askedQuestion struct {
 
 func (q *askedQuestion) isDue() bool { return !q.due.IsZero() && !time.Now().Before(q.due) }
 
-// isAhead reports whether the clock was set back after the question was recorded. A sleep is then
-// recorded again, so that it does not last until the clock catches up.
+// isAhead reports whether the clock was set back after the question was recorded. In that case, a
+// sleep is recorded again, so that it does not last until the clock catches up.
 func (q *askedQuestion) isAhead() bool { return q.time.After(time.Now()) }
 
-// questions holds a run's questions, their answers, and what the run waits for. The run's lock
-// guards it.
+// questions holds a run's questions, their answers, and what the run waits for. It is guarded by
+// the run's lock.
 type questions struct {
 	asked   map[string]askedQuestion // by ID
 	answers map[string][]byte        // by ID
 	ended   map[string]endedSleep    // by ID
-	waits   map[string]bool          // the questions that wait for an answer in this opening of the run, by ID
-	parked  time.Time                // the earliest time at which a call that was parked in this opening is due
+	waits   map[string]bool          // IDs of the questions waiting for an answer in this opening of the run
+	parked  time.Time                // the earliest time at which a call parked in this opening is due
 	signals signals
 }
 
-// follow adds the record, which has the number seq, if the record is a question or an answer. The
-// first answer to a question counts.
+// follow adds the record, whose number is seq, if it is a question or an answer. The first answer
+// to a question counts.
 func (q *questions) follow(rec *record.Record, seq uint64) {
 	switch {
 	case rec.Kind == record.KindQuestion:
@@ -230,8 +230,8 @@ func dueOf(rec *record.Record) time.Time {
 }
 
 // Questions returns the open questions of the run, in the order in which they were asked. They are
-// not redacted, since they are shown to the people who answer. Questions returns an error if the
-// store cannot be read.
+// not redacted, because they are shown to the people who answer them. Questions returns an error if
+// the store cannot be read.
 func (st *ExecutionState) Questions(ctx context.Context) ([]core.Question, error) {
 	records, err := st.run.readRecords(ctx)
 	if err != nil {
@@ -240,9 +240,9 @@ func (st *ExecutionState) Questions(ctx context.Context) ([]core.Question, error
 	return openQuestions(records), nil
 }
 
-// Questions returns the open questions of a stored run, in the order in which they were asked. If
-// an answer was posted but is not recorded yet, its question is no longer open. Calls that wait for a
-// signal or a time are not listed: nobody has to answer them.
+// Questions returns the open questions of a stored run, in the order in which they were asked. A
+// question whose answer was posted but is not recorded yet is no longer open. Calls that wait for a
+// signal or a time are not listed, because no one has to answer them.
 func Questions(ctx context.Context, store snapshot.Store, runID string) ([]core.Question, error) {
 	if err := checkStore(store); err != nil {
 		return nil, err
@@ -254,8 +254,8 @@ func Questions(ctx context.Context, store snapshot.Store, runID string) ([]core.
 	return unansweredQuestions(found, waiting), nil
 }
 
-// loadWithMessages returns a run and its waiting messages. The messages are read first. A process
-// that handles a message records the message's effect before it removes the message, so
+// loadWithMessages returns a run and its waiting messages. It reads the messages first. A process
+// that handles a message records the message's effect before removing the message, so
 // loadWithMessages finds either the message or its effect.
 func loadWithMessages(ctx context.Context, store snapshot.Store, runID string) (*snapshot.Snapshot, []snapshot.Message, error) {
 	waiting, err := store.Messages(ctx, runID)
@@ -266,9 +266,9 @@ func loadWithMessages(ctx context.Context, store snapshot.Store, runID string) (
 	return found, waiting, err
 }
 
-// unansweredQuestions returns the run's questions that have neither a recorded nor a posted
-// answer. If a cancel is pending, it returns only the questions that compensations asked. Once the
-// run is cancelled, it returns none.
+// unansweredQuestions returns the run's questions that have neither a recorded nor a posted answer.
+// If a cancel is pending, it returns only those asked by compensations. Once the run is cancelled,
+// it returns none.
 func unansweredQuestions(found *snapshot.Snapshot, waiting []snapshot.Message) []core.Question {
 	return slices.DeleteFunc(openQuestions(found.Records), func(q core.Question) bool {
 		return checkNotMoot(found, waiting, q.ID) != nil || slices.ContainsFunc(waiting, func(m snapshot.Message) bool {
@@ -277,8 +277,8 @@ func unansweredQuestions(found *snapshot.Snapshot, waiting []snapshot.Message) [
 	})
 }
 
-// checkNotMoot returns a *CancelledError if an answer to the question would have no effect, because
-// the run was cancelled or will be cancelled as soon as its calls are compensated.
+// checkNotMoot returns a *CancelledError if an answer to the question would have no effect because
+// the run was cancelled, or will be cancelled as soon as its calls are compensated.
 func checkNotMoot(found *snapshot.Snapshot, waiting []snapshot.Message, question string) error {
 	if found.Status == snapshot.StatusCancelled {
 		return cancelledError(found.RunID, found.Stop)
@@ -290,8 +290,8 @@ func checkNotMoot(found *snapshot.Snapshot, waiting []snapshot.Message, question
 	return cancelledError(found.RunID, stopOf(waiting[i].Record.Interrupt()))
 }
 
-// openQuestions returns the questions that can still be answered: they have no answer since they
-// were last asked, and the calls that asked them have not ended.
+// openQuestions returns the questions that can still be answered: those that have not been answered
+// since they were last asked, and whose calls have not ended.
 func openQuestions(records []record.Record) []core.Question {
 	var open []core.Question
 	for _, asked := range ledgerOf(records).Questions(false) {

@@ -151,8 +151,8 @@ func TestAnswerThatDoesNotFitIsDiscardedAndAskedForAgain(t *testing.T) {
 	assert.Equal(t, 1, prepared)
 }
 
-// postAnswer puts an answer into the inbox of a run without checking that it fits
-// the question, as if the program had changed its type since.
+// postAnswer puts an answer into the inbox of a run without checking that the answer fits the
+// question, as if the program had changed the question's type since.
 func postAnswer(t testing.TB, s snapshot.Inbox, runID, id string, value any) {
 	t.Helper()
 	require.NoError(t, s.Post(t.Context(), runID, snapshot.Message{Record: record.Record{
@@ -202,8 +202,8 @@ func TestSeveralQuestionsAreOpenAtOnce(t *testing.T) {
 	assert.Equal(t, "abc", out)
 }
 
-// A group fails while one of its branches asks. The agent continues and asks
-// something else. The question of the branch is then no longer open.
+// A group fails while one of its branches is asking a question. The agent continues and asks
+// something else. The branch's question is then no longer open.
 func TestQuestionOfACallThatIsOverIsNotOpen(t *testing.T) {
 	s := memstore.New()
 	agent := testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {

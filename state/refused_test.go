@@ -22,11 +22,11 @@ type shop struct {
 	pay, book, amount string
 	payKind           record.Kind
 
-	paid *[]string // the payments of all programs
+	paid *[]string // the payments made by all programs
 }
 
 // open runs the program to its end. If stop is set, the program is interrupted when it has booked
-// and not yet paid.
+// but not yet paid.
 func (p shop) open(t *testing.T, s snapshot.Store, runID string, stop bool) (string, error) {
 	t.Helper()
 	st, err := state.Open(t.Context(), s, runID)

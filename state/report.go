@@ -7,18 +7,18 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Report counts what a run executed and what it recalled. Groups and their
-// branches are not counted, only the calls inside them.
+// A Report counts what a run executed and what it recalled. Only the calls inside groups and
+// branches are counted, not the groups and branches themselves.
 type Report struct {
 	Restored  int           // calls answered from recorded outcomes
 	Executed  int           // calls that ended in this opening of the run
 	Attempts  int           // attempts that began in this opening
-	Cached    int           // of Executed: calls answered by a cache
-	Retries   int           // of Attempts: those with a new number, after a failed attempt
-	Exhausted int           // calls that failed in this opening because no attempt, no time or no retry budget was left
-	Waited    time.Duration // how long all calls together waited for their next attempts while the run was open
+	Cached    int           // those of Executed that were answered by a cache
+	Retries   int           // those of Attempts that have a new number, after a failed attempt
+	Exhausted int           // calls that failed in this opening because no attempts, time or retry budget was left
+	Waited    time.Duration // total time for which calls waited for their next attempts while the run was open
 
-	// Usage is what the run's calls have consumed in this opening and the earlier ones. When the
+	// Usage is what the run's calls have consumed in this opening and all earlier ones. When the
 	// run is closed, this usage is also stored in its Info.
 	Usage record.Usage
 
@@ -28,24 +28,25 @@ type Report struct {
 	// Diverged lists the calls that differ from the recorded ones.
 	Diverged []record.Address
 
-	// Reworded lists the LLM calls that were answered from their records even though instructions,
-	// tool descriptions, tools or options have changed.
+	// Reworded lists the LLM calls that were answered from their records even though their
+	// instructions, tool descriptions, tools or options have changed.
 	Reworded []record.Address
 
-	// LeftOver lists effects of irreversible calls, such as a payment. They exist or may exist, but
-	// the attempt that made the calls has ended and no later call has taken the effects over. Once
-	// the run has ended, the list includes effects that a fork inherits from its parents.
+	// LeftOver lists effects of irreversible calls, such as payments. These effects exist or may
+	// exist, but the attempt that made the calls has ended, and no later call has taken the effects
+	// over. Once the run has ended, the list includes effects that a fork inherits from its
+	// parents.
 	LeftOver []record.Effect
 
-	// The fields below are not derived from the records. All of them except Records count only this
+	// The fields below are not derived from the records. All of them except Records cover only this
 	// opening.
 	Records         uint64 // the Seq of the latest record
 	Abandoned       int64  // attempts that did not return when their time was up
-	LateReturns     int64  // of Abandoned: those that returned later
+	LateReturns     int64  // those of Abandoned that returned later
 	PublisherPanics int64  // panics in publishers, which the run ignores
 }
 
-// Report returns the counts so far. The counts of calls are from the run's [record.Ledger].
+// Report returns the counts so far. The counts of calls come from the run's [record.Ledger].
 func (st *ExecutionState) Report() Report {
 	st.run.mu.Lock()
 	defer st.run.mu.Unlock()

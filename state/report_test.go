@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// TestReportCountsCallsAndNotTheGroupsThatHoldThem checks that groups and branches are not counted,
-// while the calls inside them are.
+// TestReportCountsCallsAndNotTheGroupsThatHoldThem checks that the calls inside groups and branches
+// are counted, but not the groups and branches themselves.
 func TestReportCountsCallsAndNotTheGroupsThatHoldThem(t *testing.T) {
 	s := memstore.New()
 	tool := testkit.Tool(t, "tool", once, testkit.Succeed)
@@ -46,7 +46,7 @@ func TestReportCountsCallsAndNotTheGroupsThatHoldThem(t *testing.T) {
 	assert.Zero(t, st.Report().Attempts)
 }
 
-// A run in memory counts its records only when somebody asks.
+// A run in memory counts its records only when the counts are requested.
 func TestReportDoesNotDependOnHowOftenItIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		report := func(asks bool) state.Report {

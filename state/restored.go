@@ -13,12 +13,12 @@ import (
 )
 
 // restoredRun holds what earlier generations of the run recorded: the state of each call, and the
-// numbers of the records that hold the outcomes.
+// numbers of the records that contain the outcomes.
 type restoredRun struct {
 	found    *snapshot.Run
 	ledger   record.Ledger
 	calls    map[record.Address]*track
-	inside   map[string]uint64 // the last start or outcome of a call inside an attempt, by the path of the attempt's scope
+	inside   map[string]uint64 // latest start or outcome of a call inside an attempt, by the attempt's scope path
 	ordinals ordinals
 	refused  map[uint64]bool // generations that were refused because the program differed
 	versions versions
@@ -26,21 +26,21 @@ type restoredRun struct {
 	values   byPath // values, by the call that wrote them
 	all      byPath // every record; nil until the records inside a call are needed
 
-	compensable map[record.Address][]completion // the completions of each call that can be compensated, in order; the last may be in doubt
+	compensable map[record.Address][]completion // completions of each call that can be compensated, in order; the last may be in doubt
 	compensates bool                            // a compensation is on record
 	undone      map[record.Address]bool         // compensations that have completed
 	claimed     map[string][]record.Address     // claimed calls, by the path of their scope; nil until needed
-	hollow      map[record.Address]bool         // completed calls with calls inside that were compensated; nil until needed
+	hollow      map[record.Address]bool         // completed calls that contain compensated calls; nil until needed
 	fork        record.Fork                     // what the parents of a fork did
 	effects     effects
 
 	preconditions map[record.Address][]uint64 // values, by the call whose preconditions wrote them
 	questions     []uint64                    // questions and answers
 	tracks        []track                     // preallocated tracks
-	latest        *track                      // the track added or found last, since a call has several records in a row
+	latest        *track                      // the track added or found last; a call has several records in a row
 	latestAt      record.Address              // the address of latest
 
-	opening map[string]any  // attributes of the latest opening that had any
+	opening map[string]any  // attributes of the latest opening that has any
 	began   uint64          // the record with which the latest opening began
 	retryTo uint64          // calls that failed up to this record number are tried again; 0 if none are
 	handled handled         // which of these failures the program has handled
@@ -49,23 +49,22 @@ type restoredRun struct {
 	unclaimed bool // some calls are on record without their claims
 	overlaps  overlaps
 
-	diverged                bool     // some calls had other inputs, and were made again
+	diverged                bool     // some calls had different inputs and were made again
 	restartsAfterDivergence restarts // calls that began again after a divergence; earlier values in them do not count
 	restartsAfterCompletion restarts // completed calls that began again; their earlier values do not count
 }
 
-// closedOpening holds the numbers of the first and the last record of an opening that
-// was closed.
+// closedOpening holds the numbers of the first and last records of an opening that was closed.
 type closedOpening struct{ first, last uint64 }
 
-// isInClosedOpening reports whether the record belongs to an opening that was closed, that is, did
-// not end in a crash.
+// isInClosedOpening reports whether the record belongs to an opening that was closed, as opposed to
+// one that ended in a crash.
 func (r *restoredRun) isInClosedOpening(seq uint64) bool {
 	i, _ := slices.BinarySearchFunc(r.closed, seq, func(c closedOpening, seq uint64) int { return cmp.Compare(c.last, seq) })
 	return i < len(r.closed) && r.closed[i].first <= seq
 }
 
-// track holds the state of one call. Records are identified by their numbers, where 0 means none.
+// track holds the state of one call. Records are identified by their numbers; 0 means no record.
 // The Progress does not change once all records have been read.
 type track struct {
 	record.Progress
@@ -76,24 +75,24 @@ type track struct {
 	diverged      uint64 // the latest record that reports a divergence of the call
 	ended         uint64 // the latest outcome
 	completed     uint64 // the latest completed outcome
-	outcome       uint64 // the latest outcome; 0 once a later record replaces it
+	outcome       uint64 // the latest outcome; 0 once a later record has replaced it
 	failed        bool   // the outcome is a failure
-	refuted       bool   // somebody has answered that the call, which was in doubt, has failed
-	attempts      int32  // number of attempts that began, according to the highest attempt number
+	refuted       bool   // someone has answered that the call, which was in doubt, failed
+	attempts      int32  // number of attempts begun, according to the highest attempt number
 	kind          record.Kind
 	claimed       bool // the claim of the call is recorded
 	resumed       bool // the call was continued in this opening of the run
-	asked         bool // the program has claimed it, in this opening of the run
+	asked         bool // in this opening of the run, the program has claimed the call
 	toolCall      bool // a model requested the call
 	afterReworded bool // as in the record that whole refers to; see record.Detail
-	unchanged     bool // in this opening, the call was recalled for the same request as recorded
+	unchanged     bool // in this opening, the call was recalled for the request that is on record
 }
 
-// isClaimed reports whether the claim of the call is recorded; the claims of an
-// opening that was refused do not count.
+// isClaimed reports whether the call's claim is recorded. The claims of an opening that was refused
+// do not count.
 func (t *track) isClaimed() bool { return t != nil && t.claimed }
 
-// newRestoredRun restores the state of a run from its records. It refuses records that no run could
+// newRestoredRun restores the state of a run from its records. It rejects records that no run could
 // have written.
 func newRestoredRun(found *snapshot.Run) (*restoredRun, error) {
 	r := &restoredRun{
@@ -167,7 +166,7 @@ func (r *restoredRun) follow(rec *record.Record) {
 	case rec.Ordinal > 0:
 		r.ordinals.add(rec)
 		t.claimed = true
-	default: // from a refused opening, in the run that this one was forked from
+	default: // from a refused opening, in the run from which this one was forked
 		r.unclaimed = true
 	}
 	r.ordinals.addListed(rec)
@@ -215,7 +214,8 @@ func (r *restoredRun) follow(rec *record.Record) {
 	}
 }
 
-// followOutcome updates the latest outcome and the number of attempts, for the method replace.
+// followOutcome updates the latest outcome and the number of attempts, which the method replace
+// uses.
 func (t *track) followOutcome(rec *record.Record) {
 	if t.outcome = 0; rec.IsOutcome() {
 		t.outcome, t.ended, t.failed = rec.Seq, rec.Seq, rec.Status == record.StatusFailed
@@ -229,7 +229,7 @@ func (t *track) followOutcome(rec *record.Record) {
 	}
 }
 
-// replace marks rec as replacing the call's outcome, if rec is the call's first record after that
+// replace marks rec as replacing the call's outcome if rec is the call's first record after that
 // outcome.
 func (r *restoredRun) replace(rec *record.Record) {
 	t := r.calls[rec.Address]
@@ -264,7 +264,7 @@ func (r *restoredRun) progressAtRest(t *track, a record.Address) record.Progress
 	return p
 }
 
-// track returns the call's track. It creates one if there is none.
+// track returns the call's track, and creates it if there is none.
 func (r *restoredRun) track(a record.Address) *track {
 	if r.latest != nil && r.latestAt == a {
 		return r.latest
@@ -281,14 +281,14 @@ func (r *restoredRun) track(a record.Address) *track {
 	return t
 }
 
-// progress returns the progress of the call at the address, or nil if it has none. The result must
-// not be changed.
+// progress returns the progress of the call at the given address, or nil if it has none. The result
+// must not be changed.
 func (r *restoredRun) progress(a record.Address) *record.Progress {
 	return r.progressOf(r.calls[a], a)
 }
 
-// progressOf is like progress, for a caller that has the call's track. t is nil if the call has no
-// track.
+// progressOf is like progress, but for a caller that already has the call's track. t is nil if the
+// call has no track.
 func (r *restoredRun) progressOf(t *track, a record.Address) *record.Progress {
 	if t == nil || t.Last == 0 {
 		return nil
@@ -304,8 +304,8 @@ func (r *restoredRun) progressOf(t *track, a record.Address) *record.Progress {
 	return &p
 }
 
-// retry lets a call that failed for good run again. A call that makes other calls continues its
-// last attempt; any other call starts over.
+// retry lets a call that failed for good run again. A call that makes other calls continues with
+// its last attempt; any other call starts over.
 func (t *track) retry(p *record.Progress) {
 	p.Err, p.Spent, p.Delay, p.Again = nil, 0, 0, true
 	p.CutOff = p.CutOff && !t.refuted
@@ -319,8 +319,7 @@ func (t *track) retry(p *record.Progress) {
 	}
 }
 
-// recordsOf returns the records of the call and of the calls inside it, in
-// order.
+// recordsOf returns the records of the call and of all calls inside it, in order.
 func (r *restoredRun) recordsOf(a record.Address) ([]record.Record, error) {
 	if r.all == nil {
 		for rec, err := range r.found.Records() {
@@ -349,7 +348,7 @@ func (r *restoredRun) recordsOf(a record.Address) ([]record.Record, error) {
 // scopePath returns the path of the scope that belongs to an attempt of the call at a.
 func scopePath(a record.Address, attempt int) string { return pathOfAttempt(a.String(), attempt) }
 
-// pathOfAttempt is scopePath for the call at a path.
+// pathOfAttempt is scopePath for the call with the given path.
 func pathOfAttempt(path string, attempt int) string {
 	if attempt == 0 {
 		return path
@@ -361,7 +360,7 @@ func pathOfAttempt(path string, attempt int) string {
 // The path is empty if that scope is the run itself.
 func outerScope(scope string) string { return scope[:max(strings.LastIndexByte(scope, '/'), 0)] }
 
-// callOf returns the path of the call or branch that the scope belongs to.
+// callOf returns the path of the call or branch to which the scope belongs.
 func callOf(scope string) string {
 	if at := strings.LastIndexByte(scope, '@'); at > strings.LastIndexByte(scope, '/') {
 		return scope[:at]

@@ -4,8 +4,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// dropInside forgets the calls inside calls that will be recalled as a whole, because they are no
-// longer needed. In a run of nested agents, nearly all calls are inside such calls.
+// dropInside forgets the calls inside calls that will be recalled as a whole, because the inner
+// calls are no longer needed. In a run of nested agents, nearly all calls are inner calls.
 func (r *restoredRun) dropInside() {
 	if r.diverged || r.unclaimed || len(r.compensable) > 0 || r.isFork() {
 		return // any of the inner calls may be needed
@@ -52,7 +52,7 @@ func keepOutside[M ~map[string]V, V any](whole *wholeCalls, m M) M {
 // wholeCalls determines which scopes are inside a call that is recalled as a whole.
 type wholeCalls struct {
 	calls map[record.Address]*track
-	known map[string]bool // by the path of the scope
+	known map[string]bool // by scope path
 }
 
 // hasAny reports whether the map contains a scope inside a call that is recalled as a whole.

@@ -5,8 +5,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// usage holds what each call itself has consumed, in own, and what the calls inside each attempt
-// have consumed together, in inside. The keys of inside are the paths of the attempts' scopes.
+// usage holds what each call itself has consumed (own), and what the calls inside each attempt have
+// consumed together (inside). The keys of inside are the paths of the attempts' scopes.
 type usage struct {
 	own    map[record.Address]core.Usage
 	inside map[string]core.Usage
@@ -26,8 +26,8 @@ func (u *usage) add(rec *record.Record) {
 	}
 }
 
-// dropInside forgets the consumption of each single call inside calls that are recalled as a whole.
-// The total that the inner calls have consumed is kept.
+// dropInside forgets what each single call has consumed inside calls that are recalled as a whole.
+// It keeps the total of these inner calls.
 func (u *usage) dropInside(whole *wholeCalls) {
 	own := make(map[record.Address]core.Usage)
 	for a, used := range u.own {
@@ -59,8 +59,8 @@ func (u *usage) of(a record.Address, t *track, p *record.Progress) *core.Usage {
 	return &sum
 }
 
-// isEnteredAgain reports whether the handler of a call with this kind and progress runs again, to
-// make the calls of an attempt that had begun.
+// isEnteredAgain reports whether the handler of a call with this kind and progress runs again to
+// make the calls of an attempt that had already begun.
 func isEnteredAgain(kind record.Kind, p *record.Progress) bool {
 	switch kind {
 	case record.KindGroup:

@@ -8,7 +8,7 @@ import (
 )
 
 // resume restores values for a call that continues. rec is the call's first record in this opening.
-// Values that the call's preconditions wrote are restored for the call alone. Values from calls
+// Values written by the call's preconditions are restored only for this call. Values from calls
 // made in its preconditions and earlier attempts are restored for everyone. r.mu must be held.
 func (r *run) resume(s *engine.Scope, rec *record.Record) error {
 	a := rec.Address
@@ -47,8 +47,8 @@ func (r *run) restorePreconditions(s *engine.Scope) error {
 }
 
 // takeValues makes restored values visible to everyone, except values from before the divergence
-// since. The restored values replace the values under the same keys that were written by the
-// attempts in older and by the attempts around s. r.mu must be held.
+// since. The restored values replace values with the same keys that were written by the attempts in
+// older or by the attempts around s. r.mu must be held.
 func (r *run) takeValues(s *engine.Scope, numbers []uint64, since uint64, older ...attemptID) error {
 	left, err := r.restored.decodeValues(slices.DeleteFunc(numbers, func(seq uint64) bool { return seq <= since }))
 	for _, v := range left {
@@ -62,7 +62,7 @@ func (r *run) takeValues(s *engine.Scope, numbers []uint64, since uint64, older 
 }
 
 // followValue adds the record of a value. The value counts once its call has completed. A value
-// that a precondition wrote counts only for the call itself.
+// written by a precondition counts only for the call itself.
 func (r *restoredRun) followValue(rec *record.Record) {
 	if rec.Stage != record.StagePrecondition {
 		r.values = append(r.values, placedRecord{rec.Address.String(), rec.Seq})
@@ -75,7 +75,7 @@ func (r *restoredRun) followValue(rec *record.Record) {
 }
 
 // dropPreconditions drops the values that the preconditions of the call at a wrote before the
-// record with the number before.
+// record with the number given by before.
 func (r *restoredRun) dropPreconditions(a record.Address, before uint64) {
 	if written := r.preconditions[a]; len(written) > 0 {
 		i, _ := slices.BinarySearch(written, before)
@@ -83,8 +83,8 @@ func (r *restoredRun) dropPreconditions(a record.Address, before uint64) {
 	}
 }
 
-// valuesOf takes the values that the call and the calls inside it wrote. For the zero address, it
-// takes the values that were written outside every call.
+// valuesOf takes the values written by the call and the calls inside it. For the zero address, it
+// takes the values written outside all calls.
 func (r *restoredRun) valuesOf(a record.Address) []uint64 {
 	if len(r.values) == 0 {
 		return nil
@@ -92,8 +92,8 @@ func (r *restoredRun) valuesOf(a record.Address) []uint64 {
 	return takeNumbers(r.values.within(a.String()))
 }
 
-// valuesBefore takes the values of the calls that were made by the preconditions of the call at a,
-// and by its attempts whose number is below attempt.
+// valuesBefore takes the values of the calls made by the preconditions of the call at a, and by the
+// attempts of that call whose numbers are less than attempt.
 func (r *restoredRun) valuesBefore(a record.Address, attempt int) []uint64 {
 	if len(r.values) == 0 {
 		return nil
@@ -101,7 +101,7 @@ func (r *restoredRun) valuesBefore(a record.Address, attempt int) []uint64 {
 	return takeNumbers(r.values.before(a.String(), attempt))
 }
 
-// decodeValues reads the records with these numbers.
+// decodeValues decodes the records with the given numbers.
 func (r *restoredRun) decodeValues(numbers []uint64) ([]value, error) {
 	values := make([]value, len(numbers))
 	for i, seq := range numbers {
@@ -125,8 +125,8 @@ func (b *restarts) add(rec *record.Record) {
 	(*b)[rec.Address.String()] = rec.Seq
 }
 
-// dropReplaced drops the values of calls that have begun again since they wrote the values. A call
-// also begins again if a surrounding call does.
+// dropReplaced drops the values of calls that have begun again since writing them. A call also
+// begins again if a surrounding call does.
 func (r *restoredRun) dropReplaced() {
 	if len(r.restartsAfterDivergence) == 0 && len(r.restartsAfterCompletion) == 0 {
 		return

@@ -19,7 +19,7 @@ var ErrNotEnded = errors.New("state: the run has not ended")
 // run.
 type FailedError struct {
 	RunID string
-	Err   error // as the last root call returned it
+	Err   error // the error returned by the last root call
 }
 
 // Error returns the text of the call's error, followed by advice on what to do.
@@ -36,7 +36,7 @@ func howToRetry(runID string) string {
 func (e *FailedError) Unwrap() error { return e.Err }
 
 // Result returns the outcome of a stored run's last root call: its output, or a [FailedError] that
-// wraps the error as the call returned it. If this call has no outcome, for example because the run
+// wraps the error that the call returned. If this call has no outcome, for example because the run
 // is still running or waiting, the error is [ErrNotEnded]. If the run was cancelled, the error is
 // [ErrCancelled]. If the run failed or was cancelled and some of its calls could not be
 // compensated, errors.As also finds a *[core.CompensationError]. If the output does not fit T, the
@@ -99,10 +99,9 @@ func Uncompensated(ctx context.Context, store snapshot.Reader, runID string) ([]
 	return nil, fmt.Errorf("state: run %s: %w", runID, err)
 }
 
-// failedCompensations returns the compensations of the run that failed for good. For each of them,
-// isCause is called with the address of the call whose failure caused the compensation, or with
-// the zero Address if the run was cancelled. If isCause returns false, the compensation is left
-// out.
+// failedCompensations returns the run's compensations that failed for good. For each of them,
+// isCause is called with the address of the call whose failure caused the compensation, or with the
+// zero Address if the run was cancelled. If isCause returns false, the compensation is left out.
 func failedCompensations(found *snapshot.Run, isCause func(by record.Address) bool) (failed []core.FailedCompensation, err error) {
 	r, err := newRestoredRun(found)
 	if err != nil {
@@ -147,7 +146,7 @@ func Input[T any](ctx context.Context, store snapshot.Store, runID string) (T, e
 }
 
 // cancellation returns the [CancelledError] of a cancelled run, or nil for any other run. Until the
-// journal is closed, the last record alone shows that the run was cancelled.
+// journal is closed, only the last record shows that the run was cancelled.
 func cancellation(found *snapshot.Run) error {
 	if found.Status == snapshot.StatusCancelled {
 		return cancelledError(found.RunID, found.Stop)

@@ -77,7 +77,7 @@ func TestLargeOutputsAreArtifactsOfAStoreThatKeepsThem(t *testing.T) {
 	assert.Equal(t, first, program())
 }
 
-// fullShelf is a store of artifacts. The first full of them cannot be stored.
+// fullShelf is an artifact store that cannot store the first full artifacts.
 type fullShelf struct {
 	memstore.Artifacts
 	full int

@@ -23,12 +23,12 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A run that is killed at any of its records and resumed must end like one that
-// was never killed. The two may differ only in which branches have not ended.
+// A run that is killed after any of its records and then resumed must end like one that was never
+// killed. The only difference may be which branches have not ended.
 
-// killedAnywhere runs the agent to its end. Then it makes, for each record, a copy of the run as if
-// it had been killed after that record. It resumes the copy, opens it once more and replays it. It
-// calls check with the result of the first run and of each resume.
+// killedAnywhere runs the agent to its end. Then, for each record, it copies the run as if it had
+// been killed after that record, resumes the copy, opens it once more and replays it. It calls
+// check with the result of the first run and of each resume.
 func killedAnywhere(t *testing.T, agent *definition, check func(t *testing.T, before, out string, err error)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestResultsComeInTheRecordedOrderAfterAnyCrash(t *testing.T) {
 					if err != nil {
 						return "", err
 					}
-					// The calls depend on the order, so another order would be a divergence.
+					// The calls depend on the order, so a different order would be a divergence.
 					told, err := execute(ctx, toolOf(fmt.Sprint("tell", f.Branch), retryAtOnce, func(context.Context) (string, error) { return f.Output, nil }))
 					if err != nil {
 						return "", err
@@ -140,8 +140,8 @@ func TestGroupThatTimedOutStaysFailedAfterAnyCrash(t *testing.T) {
 	})
 }
 
-// The loop leaves the group because it cannot go on. The group must not complete as long as some
-// branches have not ended.
+// The loop leaves the group because it cannot continue. The group must not complete until all its
+// branches have ended.
 func TestGroupContinuesAfterTheBodyOfItsLoopWasSuspended(t *testing.T) {
 	type page struct {
 		N int `json:"n"`
@@ -210,7 +210,7 @@ func TestGroupContinuesAfterTheBodyOfItsLoopWasSuspended(t *testing.T) {
 					order, err := program(st.Context(t.Context()), struct{}{})
 					require.NoError(t, errors.Join(err, st.Close()))
 					assert.Equal(t, []int{3, 1, 2}, order)
-					if name == "asks" { // an interrupt cuts off the branch that runs
+					if name == "asks" { // an interrupt cuts off the running branch
 						assert.Equal(t, map[int]int{1: 1, 2: 1, 3: 1}, fetched)
 					}
 				})

@@ -26,9 +26,9 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A group that has failed fast stays failed after a resume, and its stopped branches stay stopped.
+// A group that failed fast stays failed after a resume, and its stopped branches stay stopped.
 
-// branches makes the handlers of branches, each of which calls its own tool, and counts the calls.
+// branches makes handlers for branches, each of which calls its own tool, and counts the calls.
 type branches struct {
 	mu  sync.Mutex
 	ran map[string]int
@@ -54,8 +54,8 @@ func (b *branches) tool(name string, d time.Duration, end handler) handler {
 
 func (b *branches) names() []string { return slices.Sorted(maps.Keys(b.ran)) }
 
-// failingAgent returns an agent that runs the group and returns a description of
-// how it ended.
+// failingAgent returns an agent that runs the group and returns a description of how the group
+// ended.
 func failingAgent(g actors.Group, handlers ...handler) *definition {
 	return agentOf(tryOnce, func(ctx context.Context) (string, error) {
 		out, err := actors.Parallel(ctx, g, handlers...)
@@ -75,8 +75,8 @@ func failingAgent(g actors.Group, handlers ...handler) *definition {
 }
 
 // requireStaysFailed runs the agent, cuts the records before the first one that keep rejects, and
-// resumes the run, which must end in the same way. It returns the names of the tools that ran after
-// the resume.
+// resumes the run. The resumed run must end in the same way. It returns the names of the tools that
+// ran after the resume.
 func requireStaysFailed(t *testing.T, b *branches, agent *definition, keep func(record.Record) bool, options ...state.Option) []string {
 	t.Helper()
 	s := memstore.New()
@@ -94,7 +94,7 @@ func requireStaysFailed(t *testing.T, b *branches, agent *definition, keep func(
 	return b.names()
 }
 
-// untilAgentEnds keeps everything before the outcome of the agent.
+// untilAgentEnds keeps everything before the agent's outcome.
 func untilAgentEnds(r record.Record) bool { return r.Name != "a" || r.Status == record.StatusStarted }
 
 func TestStoppedBranchesOfAFailedGroupAreNotStartedAgain(t *testing.T) {
@@ -224,7 +224,7 @@ func TestStoppedBranchOfAFailedGroupMakesNoNewCall(t *testing.T) {
 	})
 }
 
-// onlyThese returns a store with only those records of the run that keep accepts.
+// onlyThese returns a store that contains only the records of the run that keep accepts.
 func onlyThese(t *testing.T, s snapshot.Store, keep func(record.Record) bool) snapshot.Store {
 	t.Helper()
 	loaded := testkit.LoadRun(t, s, runID)

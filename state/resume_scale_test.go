@@ -19,8 +19,8 @@ import (
 
 var manyCalls = int(testkit.Seeds(8_000))
 
-// recordedLoop returns a run whose agent was stopped after the given number of tool calls. Each of
-// these calls wrote a value.
+// recordedLoop returns a run whose agent was stopped after the given number of tool calls, each of
+// which wrote a value.
 func recordedLoop(t *testing.T, calls int) *tape {
 	t.Helper()
 	s := new(tape)

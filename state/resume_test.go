@@ -21,7 +21,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// tape is a store of one run that consists only of records, so that a test can cut it at any point.
+// tape is a store for one run. It consists only of records, so that a test can cut it anywhere.
 type tape struct {
 	snapshot.Store
 	mu      sync.Mutex
@@ -62,7 +62,7 @@ func (s *tape) Remove(_ context.Context, _ string, ids ...string) error {
 	return nil
 }
 
-// run returns the records as a run. Most programs are opened many times, so run does not encode the
+// run returns the records as a run. Most programs are opened many times, so run never encodes the
 // same record twice.
 func (s *tape) run(runID string) (*snapshot.Run, error) {
 	s.mu.Lock()
@@ -125,7 +125,7 @@ func (j *tapeJournal) Append(records ...record.Record) error {
 			return fmt.Errorf("record %d comes as number %d", r.Seq, want)
 		}
 		if r.Err != nil && r.Interrupt() == nil {
-			r.Err = record.ErrorOf(r.Err) // as if it were read from a file
+			r.Err = record.ErrorOf(r.Err) // as if read from a file
 		}
 		j.tape.records = append(j.tape.records, r)
 	}
@@ -138,8 +138,8 @@ func resumed(t testing.TB, s *tape, e *effects, program *node) string {
 	return out
 }
 
-// resumedWithValues resumes the run, and returns the result of the program and the values that it
-// left.
+// resumedWithValues resumes the run. It returns the program's result and the values that the
+// program left.
 func resumedWithValues(t testing.TB, s *tape, e *effects, program *node, options ...state.Option) (string, map[string]string) {
 	t.Helper()
 	st, err := state.Open(t.Context(), s, "run-1", append(options, state.WithSeed(1))...)
@@ -272,7 +272,7 @@ func TestFailureIsRecalledAsTheSameError(t *testing.T) {
 		require.ErrorAs(t, again, &failed)
 		assert.Equal(t, 1, failed.Attempts)
 
-		fatal.fatal = false // the cause of the failure was removed
+		fatal.fatal = false // the cause of the failure has been removed
 		e, mended := run(state.WithRerunFailed())
 		require.NoError(t, mended)
 		assert.Equal(t, map[string]int{"tool": 1}, e.ran)

@@ -23,7 +23,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// These tests are about the values and artifacts of a resumed run.
+// These tests check the values and artifacts of a resumed run.
 
 func putting(value string) *definition {
 	return toolOf("put", tryOnce, func(ctx context.Context) (string, error) { return "", state.Put(ctx, "k", value) })
@@ -88,7 +88,7 @@ func TestValueOfARecalledCallReplacesTheOlder(t *testing.T) {
 	})
 }
 
-// put returns a precondition that writes the value.
+// put returns a precondition that writes a value.
 func put(value string) func(context.Context, string) error {
 	return func(ctx context.Context, _ string) error { return state.Put(ctx, "k", value) }
 }
@@ -168,7 +168,7 @@ func TestValuesOfBranchesAreResumedInTheirRecordedOrder(t *testing.T) {
 	})
 }
 
-// artifacts counts writes, and can refuse reads.
+// artifacts is a store that counts writes and can refuse reads.
 type artifacts struct {
 	*filestore.Store
 	puts int
@@ -194,8 +194,8 @@ func (a *artifacts) Get(ctx context.Context, ref string) ([]byte, error) {
 	return a.Store.Get(ctx, ref)
 }
 
-// readingBig returns a program that calls a tool whose output is an artifact. The
-// first time, it is interrupted after that call.
+// readingBig returns a program that calls a tool whose output is an artifact. The first time, the
+// program is interrupted after that call.
 func readingBig() body {
 	stop := true
 	return func(ctx context.Context) (string, error) {

@@ -60,7 +60,7 @@ func execute(ctx context.Context, d *definition) (string, error) {
 	return d.Event().Execute(ctx, "in")
 }
 
-// run opens the stored run, runs the program in it and closes it.
+// run opens the stored run, runs the program in it, and closes the run.
 func run(t *testing.T, s snapshot.Store, p body, options ...state.Option) (string, error) {
 	t.Helper()
 	st, err := state.Open(t.Context(), s, runID, options...)
@@ -125,7 +125,7 @@ func questions(t *testing.T, s snapshot.Store) []string {
 	return texts
 }
 
-// answerAll answers every open question with its text.
+// answerAll answers every open question with the question's text.
 func answerAll(t *testing.T, s snapshot.Store) {
 	t.Helper()
 	open, err := state.Questions(t.Context(), s, runID)
@@ -304,7 +304,7 @@ func TestRetryTimeoutThatIsOverAfterAResumeNamesNoDelay(t *testing.T) {
 	})
 }
 
-// requireReplayedAtOnce replays a call of the agent and checks that it does not wait.
+// requireReplayedAtOnce replays a call of the agent and checks that the replay does not wait.
 func requireReplayedAtOnce(t *testing.T, s snapshot.Store, agent *definition) {
 	t.Helper()
 	st, err := state.Replay(t.Context(), s, runID)
@@ -516,7 +516,7 @@ func TestRunContinuesWithTheOriginalCode(t *testing.T) {
 	}
 }
 
-// nosyError calls a method of its run when its text is requested.
+// nosyError is an error that calls a method of its run when its text is requested.
 type nosyError struct{ st *state.ExecutionState }
 
 func (e nosyError) Error() string { return fmt.Sprint("failed, records: ", e.st.Report().Records) }
@@ -549,7 +549,7 @@ func TestErrorAndPublisherMayUseTheirRun(t *testing.T) {
 	}
 }
 
-// onFire is a store whose syncs all fail, once all callers have begun one.
+// onFire is a store whose syncs all fail once all callers have begun a sync.
 type onFire struct {
 	snapshot.Store
 	syncs *sync.WaitGroup

@@ -30,8 +30,8 @@ var (
 // again with a new key. A call whose compensation failed still has its effect and stays restored;
 // if the run fails again or is cancelled, the compensation is tried again with all its attempts.
 //
-// A failure that the program has handled stays: the call is not made again, since something else
-// may have taken its place. The program has handled the failure
+// A failure that the program has handled remains: the call is not made again, because something
+// else may have taken its place. The program has handled the failure
 //   - of a call, if the same handler made another call or asked a question afterwards. This does not
 //     count if the handler then returned an error that wraps the failure or contains its text;
 //   - of a tool call that a model requested, if the model was called again;
@@ -50,7 +50,7 @@ var (
 //
 // If a runner started the run, its status becomes queued, and a runner that has its program opens
 // it. Any other run has the status interrupted, with the reason [record.InterruptRetry], until its
-// program opens it with [Open], which needs no option for this.
+// program opens it with [Open], which needs no special option.
 //
 // If the run has not failed, the error is [ErrNotFailed], and nothing is written. If the run has
 // ended, the error also wraps [ErrEnded] or [ErrCancelled].
@@ -81,7 +81,8 @@ func Retry(ctx context.Context, store snapshot.Store, runID string) (snapshot.In
 	return info, nil
 }
 
-// retryStop explains why a run does not continue by itself after Retry if no runner started it.
+// retryStop explains why a run that was not started by a runner does not continue by itself after
+// Retry.
 var retryStop = snapshot.Stop{Reason: record.InterruptRetry, Message: "its program tries the failed calls again when it opens the run"}
 
 // isRetryAsked reports whether Retry was called and the run has recorded nothing since then.
@@ -97,11 +98,11 @@ func isRetryAsked(i *snapshot.Info) bool {
 
 // Resume makes a stored run that was interrupted continue, from any process: its status becomes
 // queued, and a runner that has its program opens it. Losses are counted from zero again. A run
-// that is queued, running or waiting does not change.
+// that is queued, running or waiting is not changed.
 //
 // If the run has ended, the error is [ErrNotInterrupted], and also wraps [ErrEnded] or
-// [ErrCancelled]. If no runner has started the run, the error is [ErrNoProgram]. If the run was
-// asked to stop (see [Stopping]) and its process has not closed it yet, the error is
+// [ErrCancelled]. If the run was not started by a runner, the error is [ErrNoProgram]. If the run
+// was asked to stop (see [Stopping]) and its process has not closed it yet, the error is
 // snapshot.ErrLocked. In all these cases, nothing is written.
 func Resume(ctx context.Context, store snapshot.Store, runID string) (snapshot.Info, error) {
 	if err := checkStore(store); err != nil {
@@ -114,7 +115,7 @@ func Resume(ctx context.Context, store snapshot.Store, runID string) (snapshot.I
 		case i.Open || i.Status == snapshot.StatusPaused:
 			return errUnchanged
 		case i.Status == snapshot.StatusQueued:
-			return nil // written nevertheless: a runner that could not open the run tries again
+			return nil // written anyway: a runner that could not open the run tries again
 		case i.Status == snapshot.StatusFailed:
 			return alsoEnded(fmt.Errorf("%w; it has failed; retry it instead", ErrNotInterrupted), i)
 		case i.Status != snapshot.StatusInterrupted:
@@ -134,8 +135,8 @@ func Resume(ctx context.Context, store snapshot.Store, runID string) (snapshot.I
 	return info, nil
 }
 
-// refuseStopping returns an error for a run that was asked to stop and has not stopped yet. Such a
-// run is still running, so Resume does not change it, but it is about to stop.
+// refuseStopping returns an error for a run that was asked to stop but has not stopped yet. Such a
+// run is still running, so Resume would not change it, and yet it is about to stop.
 func refuseStopping(ctx context.Context, store snapshot.Store, info *snapshot.Info) error {
 	if !info.Open {
 		return nil
@@ -151,7 +152,7 @@ func refuseStopping(ctx context.Context, store snapshot.Store, info *snapshot.In
 // updating the run's time.
 var errUnchanged = errors.New("the run does not change")
 
-// updateIfChanged is like the store's method Update, but if change returns errUnchanged, it writes
+// updateIfChanged is like the store's Update method, but if change returns errUnchanged, it writes
 // nothing and returns the unchanged Info.
 func updateIfChanged(ctx context.Context, store snapshot.Store, runID string, change func(*snapshot.Info) error) (snapshot.Info, error) {
 	var found snapshot.Info

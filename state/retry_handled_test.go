@@ -23,7 +23,7 @@ import (
 )
 
 // A station has tools that fail for good while broken is set. It keeps track of the calls that
-// completed.
+// complete.
 type station struct {
 	broken bool
 	done   []string
@@ -67,8 +67,8 @@ func (f failures) Error() string   { return fmt.Sprintf("%d calls failed: out of
 func (f failures) Unwrap() []error { return f }
 
 // TestRetryTriesOnlyTheFailuresThatEndedTheRun checks which failed calls a retry makes again, for
-// programs that handle failures in several ways. After the retries, the run completes, and the calls
-// have completed in the given order.
+// programs that handle failures in several ways. After the retries, the run has completed, and its
+// calls have completed in the given order.
 func TestRetryTriesOnlyTheFailuresThatEndedTheRun(t *testing.T) {
 	in := shipment{"1"}
 	s := new(station)
@@ -272,7 +272,7 @@ func TestRetryTriesOnlyTheFailuresThatEndedTheRun(t *testing.T) {
 		for _, shape := range []string{"agent", "run"} {
 			if shape == "run" && name != "a fallback took the place of a call" && name != "a fallback took the place of a group" &&
 				name != "a fallback took the place of an agent" && name != "a loop of its own tried the call again" {
-				continue // these programs depend on an error that a surrounding call returns
+				continue // these programs depend on an error returned by a surrounding call
 			}
 			t.Run(name+", in the handler of the "+shape, func(t *testing.T) {
 				*s = station{broken: true}
@@ -307,8 +307,8 @@ func TestRetryTriesOnlyTheFailuresThatEndedTheRun(t *testing.T) {
 }
 
 // TestRetryOfARandomProgramMakesOnlyTheLastCallAgain runs random programs that handle all failures
-// of their calls, and then fail in a last step. If the run is retried, only this step is made again.
-// The retry may be cut anywhere.
+// of their calls and then fail in a last step. When the run is retried, only this step is made
+// again. The retry may be cut anywhere.
 func TestRetryOfARandomProgramMakesOnlyTheLastCallAgain(t *testing.T) {
 	for seed := range testkit.Seeds(60) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {

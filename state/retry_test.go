@@ -23,8 +23,8 @@ type warehouse struct {
 	payments, ships int
 }
 
-// open opens the run without options, as a program that does not use a runner does, and calls the
-// agent. It returns the status of the run afterwards.
+// open opens the run without options, like a program that does not use a runner, and calls the
+// agent. It returns the run's status afterwards.
 func (s *warehouse) open(t *testing.T, store snapshot.Store) (snapshot.Status, error) {
 	t.Helper()
 	st, err := state.Open(t.Context(), store, "order-1")

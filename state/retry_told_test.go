@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A tool fails for good. The model is told so and goes on. A later call to the model fails for
-// good, and so does the run. When the run is retried, the tool is not called again.
+// A tool fails for good. The model is told about it and continues. A later call to the model fails
+// for good, and so does the run. When the run is retried, the tool is not called again.
 func TestRetryOfAnAgentWhoseToolHadFailed(t *testing.T) {
 	for name, repaired := range map[string]bool{"the tool still fails": false, "the tool was repaired": true} {
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 // RetryLevel converts a configuration to the form in which it is stored with a run and shown. The
 // result contains the defaults, and the names of the configuration's functions instead of the
-// functions. The error is the one that [core.RetryConfig.Validate] returns.
+// functions themselves. The error is the one that [core.RetryConfig.Validate] returns.
 func RetryLevel(c core.RetryConfig) (snapshot.RetryLevel, error) {
 	c, err := c.WithDefaults()
 	if err != nil {

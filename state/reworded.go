@@ -14,10 +14,10 @@ import (
 )
 
 // rewordings holds the LLM calls that were answered from their records even though their requests
-// have changed in parts that do not belong to a request's identity. run.mu guards it.
+// have changed in parts that do not belong to a request's identity. It is guarded by run.mu.
 type rewordings struct {
 	calls  map[record.Address]bool
-	sites  map[overlap]bool // where these calls were made, and with which identity
+	sites  map[overlap]bool // the call sites and identities of these calls
 	warned map[string]bool  // scopes with a recorded warning
 
 	recorded map[overlap][]recordedRequest // requests that can be compared with others; nil until the first is needed
@@ -27,19 +27,19 @@ type rewordings struct {
 type recordedRequest struct {
 	address record.Address
 	number  uint64      // of the record
-	hash    record.Hash // of the whole request; zero until it is needed, or if the record cannot be read
+	hash    record.Hash // hash of the whole request; zero until needed, or if the record cannot be read
 }
 
 // A requestMatch describes how the request that a program now makes in an LLM call relates to the
 // recorded requests with the same identity.
 type requestMatch struct {
-	isReworded bool           // the call is recalled, and its record has another request
+	isReworded bool           // the call is recalled, but its record has a different request
 	recordedAs record.Address // another call that has this request on record; zero if there is none
 }
 
 // compareRequest compares the request of an LLM call with the recorded requests that have the same
-// identity. isRecalled is set if the recorded outcome of the call may be used. r.mu must not be held,
-// since encoding the input calls methods of the input's type.
+// identity. isRecalled is true if the recorded outcome of the call may be used. r.mu must not be
+// held, because encoding the input calls methods of the input's type.
 func (r *run) compareRequest(c record.Claim, isRecalled bool, input engine.ClaimedInput) requestMatch {
 	if c.Kind != record.KindLLM {
 		return requestMatch{}
@@ -94,7 +94,7 @@ func allHashes(input engine.ClaimedInput, wanted record.Hash) (all []record.Hash
 	return all, true
 }
 
-// wholeInput returns the hash of the whole input in the record with the given number. The hash is
+// wholeInput returns the hash of the whole input from the record with the given number. The hash is
 // zero if the record has none or cannot be read.
 func (r *run) wholeInput(number uint64) record.Hash {
 	if number == 0 {
@@ -108,10 +108,11 @@ func (r *run) wholeInput(number uint64) record.Hash {
 }
 
 // recordedAs returns the address of another call that was made at the same site with the same
-// identity, and that has a request with one of the hashes on record. The result is zero if there is
-// none, or if that call was recalled for the same request in this opening, since the program then
-// just makes the request twice. Without this check, two such calls that a program makes in a
-// different order than before would each receive the answer to the other. r.mu must be held.
+// identity, and whose recorded request has one of the hashes. The result is zero if there is no
+// such call. It is also zero if that call was recalled for the same request in this opening,
+// because then the program just makes the request twice. Without this check, if a program made two
+// such calls in a different order than before, each would receive the other's answer. r.mu must be
+// held.
 func (r *run) recordedAs(c record.Claim, hashes []record.Hash) record.Address {
 	all := r.recordedRequests(overlapOf(c))
 	for i := range all {
@@ -129,8 +130,8 @@ func (r *run) recordedAs(c record.Claim, hashes []record.Hash) record.Address {
 	return record.Address{}
 }
 
-// recordedRequests returns the recorded requests of the calls with the given site and identity, in the
-// order of the calls. It leaves out those that were made after a reworded one; see
+// recordedRequests returns the recorded requests of the calls with the given site and identity, in
+// call order. It leaves out requests that were made after a reworded one; see
 // record.Detail.AfterReworded. r.mu must be held.
 func (r *run) recordedRequests(of overlap) []recordedRequest {
 	if r.reworded.recorded == nil {
@@ -150,8 +151,7 @@ func (r *run) recordedRequests(of overlap) []recordedRequest {
 	return r.reworded.recorded[of]
 }
 
-// claimSwapped completes the claim of a call whose request is on record as the request of another
-// call.
+// claimSwapped completes the claim of a call whose request is on record as that of another call.
 func (r *run) claimSwapped(s *engine.Scope, c record.Claim, found *record.Progress, onRecord bool, m requestMatch) (*record.Progress, bool, error) {
 	d := r.swapped(s, c, m.recordedAs)
 	if r.config.divergence == DivergenceRerun && !r.settings.Strict {
@@ -160,7 +160,7 @@ func (r *run) claimSwapped(s *engine.Scope, c record.Claim, found *record.Progre
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if !r.life.closed { // no record may follow the run's last
+		if !r.life.closed { // no record may follow the run's last record
 			r.makeAgain(s, c, d)
 		}
 		return nil, false, nil
@@ -168,8 +168,7 @@ func (r *run) claimSwapped(s *engine.Scope, c record.Claim, found *record.Progre
 	return found, onRecord, r.handleDivergence(d)
 }
 
-// swapped returns the divergence of a call whose request is on record as the request of another
-// call.
+// swapped returns the divergence of a call whose request is on record as that of another call.
 func (r *run) swapped(s *engine.Scope, c record.Claim, other record.Address) *core.DivergenceError {
 	first := c.Address
 	if callsite.Call(other).Nth() < callsite.Call(first).Nth() {
@@ -181,7 +180,7 @@ func (r *run) swapped(s *engine.Scope, c record.Claim, other record.Address) *co
 	}
 }
 
-// add adds a call that is answered from its records.
+// add adds a call that is being answered from its records.
 func (w *rewordings) add(c record.Claim) {
 	if w.calls == nil {
 		w.calls, w.sites, w.warned = make(map[record.Address]bool), make(map[overlap]bool), make(map[string]bool)
@@ -189,7 +188,7 @@ func (w *rewordings) add(c record.Claim) {
 	w.calls[c.Address], w.sites[overlapOf(c)] = true, true
 }
 
-// mark sets AfterReworded in the record of an LLM call that starts. r.mu must be held.
+// mark sets AfterReworded in the record of an LLM call that is starting. r.mu must be held.
 func (w *rewordings) mark(rec *record.Record) {
 	d := rec.Detail
 	if d != nil && !d.WholeInput.IsZero() && w.sites[overlap{callsite.Call(rec.Address).Site(), d.InputHash}] {
@@ -198,13 +197,14 @@ func (w *rewordings) mark(rec *record.Record) {
 }
 
 // reportReworded reports a call that is answered from its records even though it is reworded. It
-// adds the call to the Report, and records a warning for the first such call of each attempt. The
-// warning is published with the next record, since nothing is published while a call is claimed.
+// adds the call to the Report, and records a warning for the first such call in each attempt. The
+// warning is published with the next record, because nothing is published while a call is being
+// claimed.
 func (r *run) reportReworded(s *engine.Scope, c record.Claim) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.life.closed {
-		return // no record may follow the run's last
+		return // no record may follow the run's last record
 	}
 	r.reworded.add(c)
 	a := c.Address
@@ -219,5 +219,5 @@ func (r *run) reportReworded(s *engine.Scope, c record.Claim) {
 		Detail: &record.Detail{Severity: slog.LevelWarn, Message: fmt.Sprintf("%s was answered from its record, although instructions, descriptions of tools, "+
 			"tools or options have changed; to ask the model again: reprise --dir DIR fork %s '%s' NEW. Further calls of this attempt are only counted", a, r.settings.RunID, a)},
 	})
-	_ = r.write() // if it fails, the error is returned again when the next call begins
+	_ = r.write() // if it fails, the next call returns the error again when it begins
 }

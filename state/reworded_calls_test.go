@@ -23,13 +23,13 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// city is the input of the tools.
+// city is the input type of the tools.
 type city struct {
 	City string `json:"city"`
 }
 
-// reworded is a program whose agent asks a model three times, and is interrupted
-// once before the third time.
+// reworded is a program whose agent asks a model three times and is interrupted once, before the
+// third time.
 type reworded struct {
 	instructions string
 	more         bool // another tool

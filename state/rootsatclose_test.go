@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// syncedStore counts syncs of its journals.
+// syncedStore counts the syncs of its journals.
 type syncedStore struct {
 	snapshot.Store
 	syncs []uint64

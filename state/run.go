@@ -16,21 +16,21 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// run is the run behind an ExecutionState and its Handles. It implements engine.Run and
+// run is the run to which an ExecutionState and its Handles belong. It implements engine.Run and
 // engine.History.
 type run struct {
-	config     *config // what it was opened with
+	config     *config // the configuration with which it was opened
 	settings   *engine.Settings
 	root       *engine.Root
 	keeper     keeper
 	inbox      *inbox // nil if the run is in memory
 	began      time.Time
-	generation uint64        // this opening of the run, from 1
+	generation uint64        // the number of this opening of the run, from 1
 	found      snapshot.Info // as the previous opening left the run; zero for a new run
 	restored   *restoredRun  // nil for a new run
 
 	mu        sync.Mutex    // guards the fields below; never held while user code runs
-	ledger    record.Ledger // the ledger up to ledger.Last; see tally
+	ledger    record.Ledger // the ledger of the records up to ledger.Last; see tally
 	report    Report        // counts that the ledger does not have
 	questions questions
 	values    values
@@ -43,7 +43,7 @@ type run struct {
 	out       publication
 }
 
-// newRun returns a run in memory that has not begun.
+// newRun returns a run in memory that has not begun yet.
 func newRun(c *config) *run {
 	r := &run{
 		config: c, settings: c.settings, began: time.Now(), generation: 1,
@@ -63,7 +63,7 @@ func newRun(c *config) *run {
 	return r
 }
 
-// base returns r. A validation inherits it from its run.
+// base returns r. A validation inherits this method from its run.
 func (r *run) base() *run { return r }
 
 // begin records that the run begins or is resumed.
@@ -87,7 +87,7 @@ func (r *run) begin(ctx context.Context) {
 	r.publishAndUnlock()
 }
 
-// now returns the current time in the form that records contain.
+// now returns the current time in the form used in records.
 func now() time.Time { return time.Now().UTC().Round(0) }
 
 // counts is [engine.Settings].Counts.
@@ -97,8 +97,8 @@ func (r *run) counts() record.Counts {
 	return r.tally().Counts()
 }
 
-// Append implements engine.Run. The record is numbered and kept in one step;
-// records are published in the same order.
+// Append implements engine.Run. The record is numbered and kept in a single step; records are
+// published in the same order.
 func (r *run) Append(s *engine.Scope, appended record.Record) error {
 	rec := &appended
 	var tooLarge []string // parts of the record's error that are not kept
@@ -158,9 +158,9 @@ func (r *run) Append(s *engine.Scope, appended record.Record) error {
 	return nil
 }
 
-// warnTooLarge records a warning that some parts of an error at a are not kept.
+// warnTooLarge records a warning that some parts of an error at a were not kept.
 func (r *run) warnTooLarge(s *engine.Scope, a record.Address, parts []string) {
-	_ = r.Append(s, record.Record{ // if that attempt is over, the warning is lost
+	_ = r.Append(s, record.Record{ // if that attempt has ended, the warning is lost
 		Time: now(), Address: a, Kind: record.KindLog, Status: record.StatusRecorded,
 		Detail: &record.Detail{Severity: slog.LevelWarn, Message: fmt.Sprintf("the error has more than 64 KB of %s: errors.As finds it now, "+
 			"but not after a resume", strings.Join(parts, ", "))},
@@ -169,7 +169,7 @@ func (r *run) warnTooLarge(s *engine.Scope, a record.Address, parts []string) {
 
 // recordError replaces the record's error with its recorded form, because the error's methods are
 // user code, which must not run under the lock. If a started record repeats the error of a failed
-// attempt, it gets a brief form of the error.
+// attempt, it gets a short form of the error.
 //
 // recordError returns the registered types in the error whose values are too large to be kept.
 func recordError(rec *record.Record) (tooLarge []string) {
@@ -219,9 +219,9 @@ func (r *run) storeAndUnlock(s *engine.Scope, rec *record.Record) error {
 	return nil
 }
 
-// accepts reports whether rec, which comes from s, may still be appended. A
-// record of a call is accepted while the attempt around the call runs, and any
-// other record while the attempt s runs.
+// accepts reports whether rec, a record from s, may still be appended. A record of a call is
+// accepted while the attempt around the call is running, and any other record while the attempt s
+// is running.
 func accepts(s *engine.Scope, rec *record.Record) bool {
 	if s != nil && rec.Kind.IsCall() {
 		s = s.Parent()
@@ -229,8 +229,8 @@ func accepts(s *engine.Scope, rec *record.Record) bool {
 	return !s.Closed()
 }
 
-// Claim implements engine.History. It publishes nothing: a publisher that makes a
-// call would wait for the lock under which the call is claimed.
+// Claim implements engine.History. It publishes nothing, because a publisher that makes a call
+// would wait for the lock under which the call is claimed.
 func (r *run) Claim(s *engine.Scope, c record.Claim, input engine.ClaimedInput) (found *record.Progress, onRecord bool, err error) {
 	found, onRecord, differs, err := r.lookUpClaim(s, &c, input)
 	switch {
@@ -249,8 +249,8 @@ func (r *run) Claim(s *engine.Scope, c record.Claim, input engine.ClaimedInput) 
 	return found, onRecord, err
 }
 
-// lookUpClaim is Claim, except that it returns a difference instead of handling it. It sets the
-// hash of c's input.
+// lookUpClaim is like Claim, but returns a difference instead of handling it. It sets the hash of
+// c's input.
 func (r *run) lookUpClaim(s *engine.Scope, c *record.Claim, input engine.ClaimedInput) (found *record.Progress, onRecord bool, differs *core.DivergenceError, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -328,7 +328,7 @@ func (r *run) Replay(s *engine.Scope, traced *record.Record) error {
 		return err
 	}
 	a := s.Address()
-	if kind := r.restored.calls[a].kind; traced == nil || !kind.IsParallel() { // otherwise the calls inside are counted
+	if kind := r.restored.calls[a].kind; traced == nil || !kind.IsParallel() { // otherwise, the calls inside it are counted
 		l := r.tally()
 		l.Add(&record.Record{Kind: kind, Address: a, Generation: l.Generation, Status: record.StatusRecovered, Replayed: true})
 	}
@@ -363,8 +363,8 @@ func (r *run) republish(outcome *record.Record) error {
 	return err
 }
 
-// keep gives rec the next number and adds it to the history, with the retrying
-// record that follows it. r.mu must be held.
+// keep gives rec the next number and adds it to the history, along with the retrying record that
+// follows it, if any. r.mu must be held.
 func (r *run) keep(rec *record.Record) {
 	if m, ok := r.keeper.(*memoryKeeper); ok {
 		rec.RunID, rec.Seq, rec.Generation = r.settings.RunID, uint64(m.len())+1, r.generation
@@ -376,7 +376,7 @@ func (r *run) keep(rec *record.Record) {
 	r.questions.follow(rec, rec.Seq)
 }
 
-// keepStored is keep for a run in a store.
+// keepStored does the work of keep for a run in a store.
 func (r *run) keepStored(rec *record.Record) {
 	rec.RunID, rec.Seq, rec.Generation = r.settings.RunID, uint64(r.keeper.len())+1, r.generation
 	if r.keeper.holds() && r.isNews(rec) {
@@ -385,14 +385,14 @@ func (r *run) keepStored(rec *record.Record) {
 	r.keeper.add(*rec)
 	r.ledger.Add(rec)
 	if rec.WillRetry {
-		r.ledger.Last++ // the retrying record, which adds nothing new
+		r.ledger.Last++ // for the retrying record, which adds nothing new
 	}
 }
 
 // tally returns the ledger of all records so far. A run in memory adds its records to the ledger
-// only here, because adding one takes a fifth of a call's time and most programs never need the
-// ledger. A run in a store adds each record at once, since it drops records from memory. r.mu must
-// be held.
+// only here, because adding a record takes a fifth of a call's time and most programs never need
+// the ledger. A run in a store adds each record at once, because it drops records from memory. r.mu
+// must be held.
 func (r *run) tally() *record.Ledger {
 	for i := int(r.ledger.Last); i < r.keeper.len(); i++ {
 		rec := r.keeper.at(i)
@@ -401,7 +401,7 @@ func (r *run) tally() *record.Ledger {
 	return &r.ledger
 }
 
-// forget drops records from memory that are both stored and published. r.mu must be held.
+// forget drops those records from memory that are both stored and published. r.mu must be held.
 func (r *run) forget() {
 	published := r.out.published
 	if len(r.config.publishers) == 0 {
@@ -448,8 +448,8 @@ func (r *run) readArtifact(ctx context.Context, a record.Address, reference stri
 }
 
 // putArtifact is [engine.Settings].PutArtifact. If the store cannot write at all, for example
-// because the disk is full, the call does not fail: the run is interrupted and the call has no
-// outcome, as when a record cannot be stored.
+// because the disk is full, the call does not fail. Instead, the run is interrupted and the call
+// has no outcome, as when a record cannot be stored.
 func (r *run) putArtifact(ctx context.Context, encoded []byte) (string, error) {
 	reference, err := r.config.artifacts.Put(ctx, encoded)
 	switch {
@@ -461,7 +461,8 @@ func (r *run) putArtifact(ctx context.Context, encoded []byte) (string, error) {
 	return reference, nil
 }
 
-// referenceTo replaces putArtifact in a run that stores nothing. It returns the same reference.
+// referenceTo replaces putArtifact in a run that stores nothing. It returns the reference that
+// putArtifact would return.
 func referenceTo(_ context.Context, encoded []byte) (string, error) {
 	return fmt.Sprintf("%x", sha256.Sum256(encoded)), nil
 }
@@ -474,6 +475,6 @@ func (r *run) log(s *engine.Scope, severity slog.Level, message string, metadata
 	if s != nil {
 		rec.Address = s.Address()
 	}
-	// A log line that comes too late is dropped, as documented.
+	// A log line that arrives too late is dropped, as documented.
 	_ = r.Append(s, rec)
 }

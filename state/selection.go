@@ -20,14 +20,14 @@ var ErrSelection = errors.New("invalid selection of runs")
 // all of its fields. The zero Selection selects all of them.
 type Selection struct {
 	Reason  string    // why the runs were interrupted, such as "divergence", or why they failed, such as "exhausted"; empty for every reason
-	Program string    // the name of the runs' program; empty for every program
-	Since   time.Time // updated at this time or later
+	Program string    // name of the runs' program; empty for all programs
+	Since   time.Time // updated at or after this time
 
-	// Sees reports whether the run may be selected; nil means that every run may be.
+	// Sees reports whether the run may be selected; nil means that all runs may be.
 	Sees func(runID string) bool
 }
 
-// A SelectedRun reports how a request went for one run of a [Selection]. Err is nil if the request
+// A SelectedRun is the result of a request for one run of a [Selection]. Err is nil if the request
 // succeeded.
 type SelectedRun struct {
 	RunID string
@@ -35,8 +35,8 @@ type SelectedRun struct {
 }
 
 // Each calls do for each selected run with the given status, most recently updated first, and
-// returns the results. It continues after an error from do. If a run's records cannot be read, the
-// results contain this error, and do is not called for the run. If no run with this status can ever
+// returns the results. It continues after an error from do. If a run's records cannot be read, do
+// is not called for the run, and its result contains the error. If no run with this status can ever
 // have the selection's reason, Each returns [ErrSelection] without calling do.
 func (c Selection) Each(ctx context.Context, store snapshot.Store, status snapshot.Status, do func(ctx context.Context, runID string) error) ([]SelectedRun, error) {
 	if err := c.check(status); err != nil {

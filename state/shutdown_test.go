@@ -99,8 +99,8 @@ func TestShutdownEndsAWaitAtOnce(t *testing.T) {
 	})
 }
 
-// A shutdown does not use up the only attempt of a call, whether or not its
-// handler heeds its context.
+// A shutdown does not use up a call's only attempt, whether or not the call's handler heeds its
+// context.
 func TestShutdownCostsNoAttempt(t *testing.T) {
 	for name, handler := range map[string]func(ctx context.Context) error{
 		"that listens": func(ctx context.Context) error {
@@ -187,7 +187,7 @@ func TestShutdownOfARunWhoseCallsHaveEndedLeavesItsOutcome(t *testing.T) {
 			assert.NoError(t, err)
 		})
 		synctest.Wait()
-		for range 3 { // at the same time as each other and as Close
+		for range 3 { // concurrently with each other and with Close
 			wait.Go(func() { assert.NoError(t, st.Shutdown(t.Context())) })
 		}
 		wait.Wait()

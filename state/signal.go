@@ -16,34 +16,34 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// ErrTooManySignals is wrapped by the error from [Signal] if too many signals already wait in the
-// run.
+// ErrTooManySignals is wrapped by the error from [Signal] if too many signals are already waiting
+// in the run.
 var ErrTooManySignals = errors.New("too many signals wait")
 
 const (
-	maxSignals     = 1000    // number of signals that may wait in a run
-	maxSignalValue = 1 << 20 // bytes of an encoded value
+	maxSignals     = 1000    // number of signals that may wait in one run
+	maxSignalValue = 1 << 20 // maximum size of an encoded value, in bytes
 	maxSignalID    = 256     // bytes
 
 	ownSignals = "run." // the name prefix of signals from called runs; these signals are not counted
 )
 
-// SignalOptions specify who sends a signal, and how duplicates are recognized. The zero value is
+// SignalOptions specify who sends a signal and how duplicates are recognized. The zero value is
 // ready to use.
 type SignalOptions struct {
 	// ID identifies the signal within its run. Of several signals with the same ID, only the first
-	// counts; the others are accepted and have no effect. A sender that may send a signal twice,
-	// such as a webhook, should set ID. It has at most 256 bytes. Defaults to a random ID.
+	// counts; the others are accepted but have no effect. A sender that may send a signal twice,
+	// such as a webhook, should set ID. It may have at most 256 bytes. Defaults to a random ID.
 	ID string
 
-	By string // who sends it; may be empty
+	By string // who sends the signal; may be empty
 }
 
 // Signal sends a signal to a stored run, from any process. A signal is a value that the run did not
 // ask for, such as news about an outside event. When Signal returns, the signal is durable. It is
 // kept until a call in the run receives it by passing its name to [core.Receive]. Signals with the
 // same name are received in the order in which they were sent, provided that each was sent after
-// Signal had returned for the previous one.
+// Signal returned for the previous one.
 //
 // The name must consist of 1 to 64 letters, digits, dots, dashes and underscores. The value can be
 // anything that can be recorded, up to an encoded size of 1 MB. If the run has ended, the error is
@@ -59,7 +59,7 @@ func Signal(ctx context.Context, store snapshot.Store, runID, name string, value
 	return nil
 }
 
-// ErrSignal is wrapped by the error from [Signal] if a signal cannot have the given name, ID or
+// ErrSignal is wrapped by the error from [Signal] if no signal can have the given name, ID or
 // value.
 var ErrSignal = errors.New("it cannot be sent")
 
@@ -116,7 +116,7 @@ func signalMessage(name string, value any, o SignalOptions) (snapshot.Message, e
 	}}, nil
 }
 
-// refuseEnded returns an error for a run that has ended.
+// refuseEnded returns an error if the run has ended.
 func refuseEnded(i *snapshot.Info) error {
 	switch i.Status {
 	case snapshot.StatusCancelled:
@@ -127,7 +127,7 @@ func refuseEnded(i *snapshot.Info) error {
 	return nil
 }
 
-// wasReceived reports whether a call has received the signal with the ID.
+// wasReceived reports whether a call has received the signal with the given ID.
 func wasReceived(found *snapshot.Run, id string) (bool, error) {
 	for rec, err := range found.Records() {
 		if err != nil {
@@ -161,7 +161,7 @@ func queueBehind(m *snapshot.Message, waiting []snapshot.Message) error {
 	return nil
 }
 
-// settleSignal removes a signal that came too late, that is, after the run had ended without
+// settleSignal removes a signal that arrived too late, that is, after the run had ended without
 // receiving it.
 func settleSignal(ctx context.Context, store snapshot.Store, runID string, m *snapshot.Message) error {
 	found, err := store.Info(ctx, runID)
@@ -179,12 +179,12 @@ func settleSignal(ctx context.Context, store snapshot.Store, runID string, m *sn
 	return errors.Join(late, store.Remove(ctx, runID, m.ID()))
 }
 
-// signals holds the signals that the run's calls have received. The run's mu guards taken and
-// byQuestion.
+// signals holds the signals that the run's calls have received. taken and byQuestion are guarded by
+// the run's mu.
 type signals struct {
 	receiving  sync.Mutex               // held while a signal is received, so that only one call receives it
 	taken      map[string]bool          // by ID
-	byQuestion map[string]record.Record // answers that were made from signals, by the ID of the question
+	byQuestion map[string]record.Record // answers made from signals, by question ID
 }
 
 // take records that the signal which became the given answer was received. If the answer was not
@@ -224,7 +224,7 @@ func (r *run) receive(s *engine.Scope, q engine.Question, recorded bool) (engine
 		return r.takeSignal(k, s, q, recorded, &before, "")
 	}
 	waiting, err := k.store.Messages(context.Background(), r.settings.RunID)
-	if err != nil { // the call receives the signal when the run is opened again
+	if err != nil { // the call receives the signal when the run is next opened
 		r.log(nil, slog.LevelWarn, fmt.Sprint("the run's inbox cannot be read; signals may arrive late: ", err), nil)
 	}
 	i := slices.IndexFunc(waiting, func(m snapshot.Message) bool {
@@ -236,7 +236,7 @@ func (r *run) receive(s *engine.Scope, q engine.Question, recorded bool) (engine
 	return r.takeSignal(k, s, q, recorded, &waiting[i].Record, waiting[i].ID())
 }
 
-// takeSignal records a signal as the answer to a question, and removes its message.
+// takeSignal records a signal as the answer to a question and removes the signal's message.
 func (r *run) takeSignal(k *storeKeeper, s *engine.Scope, q engine.Question, recorded bool, from *record.Record, message string) (engine.Asked, error) {
 	rec := answerRecord(now(), s.Address(), q.ID, from.AnsweredBy(), from.Encoded())
 	rec.Detail.Signal = from.Detail.Signal
@@ -250,15 +250,15 @@ func (r *run) takeSignal(k *storeKeeper, s *engine.Scope, q engine.Question, rec
 	r.mu.Lock()
 	seq := uint64(k.len())
 	r.mu.Unlock()
-	if err := k.sync(seq); err != nil { // whatever the policy, since the message is removed next
+	if err := k.sync(seq); err != nil { // regardless of the policy, since the message is removed next
 		return engine.Asked{}, r.stop(err)
 	}
-	// If the message stays, the next opening recognizes the signal by its ID.
+	// If the message remains, the next opening recognizes the signal by its ID.
 	_ = k.store.Remove(context.Background(), r.settings.RunID, message)
 	return asked, nil
 }
 
-// AwaitsSignal reports whether a run waits for one of the signals among the waiting messages. Such
+// AwaitsSignal reports whether a run waits for any of the signals among the waiting messages. Such
 // a run continues when it is opened.
 func AwaitsSignal(ctx context.Context, store snapshot.Store, runID string, waiting []snapshot.Message) (bool, error) {
 	if err := checkStore(store); err != nil {
@@ -274,7 +274,7 @@ func AwaitsSignal(ctx context.Context, store snapshot.Store, runID string, waiti
 	return awaitsSignalOf(found, waiting), nil
 }
 
-// awaitsSignalOf is AwaitsSignal for a loaded run.
+// awaitsSignalOf is AwaitsSignal for a run that is already loaded.
 func awaitsSignalOf(found *snapshot.Snapshot, waiting []snapshot.Message) bool {
 	awaited := awaitedSignals(found, waiting)
 	return len(awaited) > 0 && slices.ContainsFunc(waiting, func(m snapshot.Message) bool {
@@ -298,7 +298,7 @@ func awaitedSignals(found *snapshot.Snapshot, waiting []snapshot.Message) (names
 	return names
 }
 
-// errors.Is also finds these errors in the recorded errors of calls.
+// Lets errors.Is also find these errors in the recorded errors of calls.
 func init() {
 	record.RegisterError("state.ErrSignal", ErrSignal)
 	record.RegisterError("state.ErrTooManySignals", ErrTooManySignals)

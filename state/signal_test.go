@@ -21,7 +21,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// receiving returns a tool that receives n signals, one after the other.
+// receiving returns a tool that receives n signals, one after another.
 func receiving(t testing.TB, n int) *testkit.Definition {
 	return testkit.Tool(t, "receive", once, func(ctx context.Context, _ string) (string, error) {
 		var got []string
@@ -60,7 +60,7 @@ func TestSignalsAreReceivedOnceAndInOrder(t *testing.T) {
 	require.NoError(t, state.Signal(t.Context(), s, askedRun, "other", "x", state.SignalOptions{}))
 	_, err = receive(t, s, 3)
 	require.ErrorIs(t, err, core.ErrAwaiting)
-	send(t, s, "again", state.SignalOptions{ID: "2"}) // a signal with this ID was received before
+	send(t, s, "again", state.SignalOptions{ID: "2"}) // a signal with this ID was already received
 	_, err = receive(t, s, 3)
 	require.ErrorIs(t, err, core.ErrAwaiting)
 	send(t, s, "c", state.SignalOptions{})
@@ -178,10 +178,10 @@ func TestAttemptReceivesTheSignalOfThePreviousAttempt(t *testing.T) {
 	assert.Equal(t, "a", out)
 }
 
-// TestSignalsSurviveCrashes kills a run between any two records while signals are sent. The next
-// process finds the signals that were waiting or not yet removed. Each signal is received once. If
-// one call receives them, they arrive in order; if two branches wait for the same name, only one of
-// them receives each signal.
+// TestSignalsSurviveCrashes kills a run between any two records while signals are being sent. The
+// next process finds the signals that were waiting or not yet removed. Each signal is received
+// once. If one call receives them, they arrive in order. If two branches wait for the same name,
+// each signal is received by only one of them.
 func TestSignalsSurviveCrashes(t *testing.T) {
 	for seed := range testkit.Seeds(60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { signalsInARandomWorld(t, seed) })
@@ -246,7 +246,7 @@ func signalsInARandomWorld(t *testing.T, seed uint64) {
 		}
 		out, err := testkit.Call(st.Context(t.Context()), agent)
 		require.NoError(t, st.Close())
-		if err == nil && world.IntN(2) == 0 { // otherwise the process was killed before it reported the result
+		if err == nil && world.IntN(2) == 0 { // otherwise, the process was killed before reporting the result
 			checkSignals(t, strings.Fields(out), each)
 			return
 		}

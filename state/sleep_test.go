@@ -333,7 +333,7 @@ func TestSleepEndsWhenTheProcessStops(t *testing.T) {
 	})
 }
 
-// The clock was a day ahead when the wait began, and has been set back since.
+// The clock was a day ahead when the wait began and has been set back since.
 func TestWaitIsNotLongerWhenTheClockIsSetBack(t *testing.T) {
 	sleeps := func(*testing.T) *testkit.Definition {
 		return testkit.Agent(t, "agent", once, func(ctx context.Context, _ string) (string, error) {
@@ -370,7 +370,7 @@ func TestWaitIsNotLongerWhenTheClockIsSetBack(t *testing.T) {
 				_, err = open(time.Hour, parking)
 				require.ErrorIs(t, err, core.ErrInterrupted)
 				ahead()
-				for range 2 { // the run is parked again, according to the corrected clock
+				for range 2 { // the run is parked again, now according to the corrected clock
 					took, err = open(time.Hour, parking)
 					require.ErrorIs(t, err, core.ErrInterrupted)
 					assert.Zero(t, took)
@@ -409,7 +409,7 @@ func TestPausedRunDoesNotContinueForAQuestionThatIsNoLongerOpen(t *testing.T) {
 	})
 }
 
-// The duration of a sleep may depend on the time at which the program runs.
+// The duration of a sleep may depend on when the program runs.
 func TestASleepMayHaveAnotherDurationWhenTheRunIsResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
@@ -452,8 +452,8 @@ func TestASleepMayHaveAnotherDurationWhenTheRunIsResumed(t *testing.T) {
 	})
 }
 
-// If a context of the handler ended a sleep, the sleep ends with the same error after a resume,
-// whether or not its own time has run out by then.
+// If one of the handler's contexts ended a sleep, the sleep ends with the same error after a
+// resume, whether or not the sleep's own time has run out by then.
 func TestSleepThatTheHandlersContextEndedEndsInTheSameWayAgain(t *testing.T) {
 	errBored := errors.New("bored")
 	for name, derive := range map[string]func(ctx context.Context) (context.Context, context.CancelFunc){
@@ -514,8 +514,8 @@ func TestSleepThatTheHandlersContextEndedEndsInTheSameWayAgain(t *testing.T) {
 	}
 }
 
-// The next attempt, and a tool that is called again because the run is retried, sleep for the rest
-// of the time.
+// The next attempt sleeps for the remaining time, as does a tool that is called again because the
+// run is retried.
 func TestSleepThatTheHandlersContextEndedContinuesInTheNextAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		attempts := 0
@@ -550,8 +550,8 @@ func TestSleepThatTheHandlersContextEndedContinuesInTheNextAttempt(t *testing.T)
 	})
 }
 
-// If an agent failed because its own context ended its sleep, it sleeps for the rest of the time
-// when it is retried.
+// If an agent failed because its own context ended its sleep, the agent sleeps for the remaining
+// time when it is retried.
 func TestSleepThatMadeAnAgentFailContinuesInARetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		agent := decorators.Agent("nap", "", func(ctx context.Context, _ struct{}) (string, error) {

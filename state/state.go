@@ -14,7 +14,7 @@ import (
 )
 
 // An ExecutionState is one run: the execution of its root calls, with their history. It is safe for
-// concurrent use. Use [New] or [Open] to create an ExecutionState, and close it after use. In a
+// concurrent use. Create an ExecutionState with [New] or [Open], and close it after use. In a
 // handler, [From] returns a [Handle] for the run.
 type ExecutionState struct{ run *run }
 
@@ -55,7 +55,7 @@ func (st *ExecutionState) Metadata() snapshot.Metadata {
 // Records returns the history so far, in sequence order and redacted as for publishers (see
 // [WithRedaction]). A run with a store keeps little of its history in memory and reads the rest
 // from the store. This works even after Close, as long as the store has the run. If reading fails,
-// Records returns the error and the records that were not stored yet.
+// Records returns the error and the records that have not been stored yet.
 func (st *ExecutionState) Records(ctx context.Context) ([]record.Record, error) {
 	all, err := st.run.readRecords(ctx)
 	if redact := st.run.config.redact; redact != nil {
@@ -74,8 +74,8 @@ func (st *ExecutionState) Status() snapshot.Status {
 	return st.run.status()
 }
 
-// Log records a line about the run itself. metadata may be nil; it is copied. After Close the line
-// is dropped. See [Handle.Log] and [NewLogHandler] for lines that belong to calls.
+// Log records a line about the run itself. metadata may be nil; it is copied. After Close, the line
+// is dropped. For lines that belong to calls, see [Handle.Log] and [NewLogHandler].
 func (st *ExecutionState) Log(severity slog.Level, message string, metadata map[string]any) {
 	st.run.log(nil, severity, message, metadata)
 }
@@ -83,7 +83,7 @@ func (st *ExecutionState) Log(severity slog.Level, message string, metadata map[
 // Interrupt stops the run: it cancels the contexts of running handlers, with the interrupt as the
 // cause, and ends the waits for retries. Calls return a *[core.InterruptedError] that contains the
 // reason, who interrupted the run, and why. An empty reason means [record.InterruptUser]. Interrupt
-// returns false, and changes nothing, if the run was interrupted before or Close has begun.
+// returns false and changes nothing if the run was already interrupted or Close has begun.
 //
 // After a cancel, an interrupt with the reason [record.InterruptShutdown] stops the compensations
 // that Close makes. The cancel is not lost: the run stays interrupted, and the next opening makes
@@ -105,27 +105,27 @@ func (st *ExecutionState) Interrupted() *core.InterruptedError {
 }
 
 // SetTimeout interrupts the run after d, counted from now, with the reason
-// [record.InterruptTimeout]. It replaces an earlier timeout. d must be above zero.
+// [record.InterruptTimeout]. It replaces an earlier timeout. d must be positive.
 func (st *ExecutionState) SetTimeout(d time.Duration) error {
 	return st.run.setTimeout(d)
 }
 
-// CancelTimeout removes the timeout that SetTimeout set. It reports whether there was a timeout
-// that had not expired yet.
+// CancelTimeout removes the timeout set by SetTimeout. It reports whether there was a timeout that
+// had not yet expired.
 func (st *ExecutionState) CancelTimeout() bool {
 	return st.run.cancelTimeout()
 }
 
 // Close ends the contexts that Context returned, waits up to a tenth of a second for calls that are
-// still running, records the end of the run, and returns when everything is published. If the run
-// was cancelled, Close first compensates its calls, which may take longer; see
+// still running, records the end of the run, and returns when everything has been published. If the
+// run was cancelled, Close first compensates its calls, which may take longer; see
 // [ExecutionState.Interrupt] for how to stop that. Later calls and records are refused with
 // [ErrClosed]. Close leaves the publishers open. Closing twice is allowed. A publisher must not
 // call Close.
 //
 // If all root calls of this opening have succeeded, the run is completed, even if the program would
-// have made more of them; see [WithFurtherCalls]. An error from Close means that records or the end
-// of the run could not be stored. [ExecutionState.Status] tells how the run ended.
+// have made more root calls; see [WithFurtherCalls]. An error from Close means that records or the
+// end of the run could not be stored. [ExecutionState.Status] tells how the run ended.
 func (st *ExecutionState) Close() error {
 	return st.run.close()
 }

@@ -45,7 +45,7 @@ func AwaitStop(ctx context.Context, store snapshot.Store, runID string) (stopped
 // Stopping returns the stop that [Interrupt] or [Cancel] has requested for an open run, if the
 // process that has the run open has not completed the stop yet. The reason is
 // [record.InterruptUser] or [record.InterruptCancel]. It also returns the cancel of a run that is
-// not open and whose calls must still be compensated, see [Cancel]. For any other run, Stopping
+// not open but whose calls must still be compensated; see [Cancel]. For any other run, Stopping
 // returns nil.
 func Stopping(ctx context.Context, inbox snapshot.Inbox, found *snapshot.Info) (*snapshot.Stop, error) {
 	uncompensated := found.Stop.Reason == record.InterruptCancel && found.Status != snapshot.StatusCancelled

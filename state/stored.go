@@ -14,10 +14,10 @@ import (
 // storeKeeper keeps the records of a run in a store.
 type storeKeeper struct {
 	runID      string
-	generation uint64 // of this opening of the run
+	generation uint64 // the number of this opening of the run
 	store      snapshot.Store
 	journal    snapshot.Journal
-	mu         *sync.Mutex // the run's lock; guards the fields below
+	mu         *sync.Mutex // the run's lock, which guards the fields below
 
 	tail   tail
 	held   bool  // nothing is written to the journal until there is something new
@@ -34,8 +34,8 @@ func (k *storeKeeper) add(rec record.Record) {
 	}
 }
 
-// briefRetryingRecord returns the retrying record that follows rec, a failed record with
-// WillRetry, with a brief form of its error.
+// briefRetryingRecord returns the retrying record that follows rec, a failed record with WillRetry.
+// The returned record has a short form of rec's error.
 func briefRetryingRecord(rec *record.Record) record.Record {
 	next := rec.Retrying()
 	next.Seq++
@@ -77,7 +77,8 @@ func (k *storeKeeper) sync(seq uint64) error {
 	return err
 }
 
-// lose stops the keeper from storing anything more, because another process may own the run by now.
+// lose stops the keeper from storing anything further, because another process may own the run by
+// now.
 func (k *storeKeeper) lose(err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -111,7 +112,7 @@ func (k *storeKeeper) close(end snapshot.End) error {
 	return errors.Join(err, untold)
 }
 
-// postCancel makes the cancel of the run durable before the end of the run is recorded.
+// postCancel makes the cancel of the run durable before the run's end is recorded.
 func (k *storeKeeper) postCancel(e *record.InterruptedError) error {
 	m := snapshot.Message{Record: record.Record{Time: now(), Kind: record.KindRun, Status: record.StatusCancelled, Err: e}}
 	if err := k.store.Post(context.Background(), k.runID, m); err != nil && !errors.Is(err, snapshot.ErrPosted) {
@@ -120,10 +121,10 @@ func (k *storeKeeper) postCancel(e *record.InterruptedError) error {
 	return nil
 }
 
-// settle handles the messages of a cancel and an interrupt after the run was closed, because they
-// may have come too late for the run's inbox. isStored reports whether the end of the run was
-// stored. After an error the messages stay, and the next opening handles the cancel. An interrupt
-// that caused the end is only removed, because the run may have been resumed since it was closed.
+// settle handles cancel and interrupt messages after the run was closed, because they may have
+// arrived too late for the run's inbox. isStored reports whether the end of the run was stored.
+// After an error, the messages remain, and the next opening handles the cancel. An interrupt that
+// caused the end is only removed, because the run may have been resumed since it was closed.
 func (k *storeKeeper) settle(end snapshot.End, isStored bool) {
 	isInterrupted := isStored && end.Status == snapshot.StatusInterrupted && end.Stop.Reason == record.InterruptUser
 	ctx := context.Background()
@@ -135,7 +136,7 @@ func (k *storeKeeper) settle(end snapshot.End, isStored bool) {
 		switch m := &waiting[i]; {
 		case m.IsCancel() && isStored && end.Status == snapshot.StatusCancelled:
 			_ = k.store.Remove(ctx, k.runID, m.ID())
-		case m.IsCancel() && isStored && end.Stop.Reason == record.InterruptCancel: // the next opening goes on with the compensations
+		case m.IsCancel() && isStored && end.Stop.Reason == record.InterruptCancel: // the next opening continues the compensations
 		case m.IsCancel():
 			_ = settleCancel(ctx, k.store, k.runID)
 		case m.Generation != k.generation || m.Record.Interrupt() == nil:
@@ -148,35 +149,34 @@ func (k *storeKeeper) settle(end snapshot.End, isStored bool) {
 }
 
 // tail is the part of a stored run's history that is in memory: the records that are not yet
-// written, or not yet published. All others are in the store. So neither the memory nor the time
-// that is needed to append a record grows with the run.
+// written or not yet published. All others are in the store. So neither the memory used nor the
+// time needed to append a record grows with the run.
 type tail struct {
-	records []record.Record // the last records of the run
+	records []record.Record // the run's last records
 	n       int             // the number of all records of the run
 	written int             // the number of written records
 }
 
-// maxIdle is the capacity that a tail keeps when it is empty.
+// maxIdle is the capacity that a tail keeps while it is empty.
 const maxIdle = 256
 
-// append adds rec, which has the next Seq.
+// append adds rec, which must have the next Seq.
 func (t *tail) append(rec record.Record) {
 	t.n++
 	t.records = append(t.records, rec)
 }
 
-// after returns the records with a Seq above seq, which must still be in
-// memory.
+// after returns the records with a Seq greater than seq, all of which must still be in memory.
 func (t *tail) after(seq int) []record.Record { return t.records[len(t.records)-(t.n-seq):] }
 
-// forget drops the records that are both written and published, given how many
-// were published.
+// forget drops the records that are both written and published. published is the number of
+// published records.
 func (t *tail) forget(published int) {
 	waiting := t.after(min(t.written, published))
 	switch {
 	case len(waiting) == 0 && cap(t.records) > maxIdle:
 		t.records = nil
-	case len(waiting) <= len(t.records)/2: // not earlier, so that each record is moved only once on average
+	case len(waiting) <= len(t.records)/2: // not earlier, so that on average each record is moved only once
 		n := copy(t.records, waiting)
 		clear(t.records[n:])
 		t.records = t.records[:n]

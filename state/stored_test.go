@@ -30,7 +30,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A run with a store keeps little of its history in memory, and reads the rest from the store.
+// A run with a store keeps little of its history in memory and reads the rest from the store.
 
 func fileStore(t testing.TB, dir string) *filestore.Store {
 	t.Helper()
@@ -51,7 +51,7 @@ func (h *heard) Publish(r record.Record) {
 	h.records = append(h.records, r)
 }
 
-// facts returns a line for each record, with the fields that every store keeps.
+// facts returns one line for each record, with the fields that every store keeps.
 func facts(records []record.Record) (lines []string) {
 	for _, r := range records {
 		lines = append(lines, fmt.Sprintln(r.RunID, r.Seq, r.Time.UnixNano(), r.Address, r.Kind, r.Name, r.Status, r.Attempt, r.Delay, r.Err, record.Preview(r.Encoded())))
@@ -63,7 +63,7 @@ func TestRecordsOfAStoredRunAreThePublishedOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := fileStore(t, t.TempDir())
 		var before []record.Record
-		for opening := range uint64(3) { // a new run, resumed twice
+		for opening := range uint64(3) { // a new run, which is then resumed twice
 			published := new(heard)
 			st, err := state.Open(t.Context(), s, "run-1", state.WithPublisher(published), state.WithFurtherCalls())
 			require.NoError(t, err)
@@ -91,7 +91,7 @@ func TestRecordsOfAStoredRunAreThePublishedOnes(t *testing.T) {
 // lossy is a store that fails on demand.
 type lossy struct {
 	snapshot.Store
-	broken error // of Append, from now on
+	broken error // the error of Append, from now on
 	lost   error // of Load
 }
 
@@ -119,8 +119,7 @@ func (j lossyJournal) Append(records ...record.Record) error {
 	return j.Journal.Append(records...)
 }
 
-// A publisher must not see a call completed that will run again when the run is
-// resumed.
+// A publisher must not see a call as completed if the call will run again when the run is resumed.
 func TestRecordsThatCouldNotBeStoredAreInTheRunAndNotPublished(t *testing.T) {
 	s := &lossy{Store: fileStore(t, t.TempDir())}
 	var published []string
@@ -173,7 +172,7 @@ func TestStoreThatCannotReadBackIsAnError(t *testing.T) {
 	require.ErrorIs(t, err, s.lost)
 
 	s.lost = nil
-	s.Store = memstore.New() // a store that has another run with that ID
+	s.Store = memstore.New() // a store that contains another run with that ID
 	j, err := s.Store.Open(t.Context(), "run-1", snapshot.OpenOptions{Create: true})
 	require.NoError(t, err)
 	defer j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted})
@@ -182,7 +181,7 @@ func TestStoreThatCannotReadBackIsAnError(t *testing.T) {
 }
 
 // TestMemoryOfAStoredRunDoesNotGrowWithIt makes calls that each leave two records and have their
-// own addresses. There are too few records for a compaction, which needs memory while it runs.
+// own addresses. There are too few records for a compaction, which would need memory while it runs.
 func TestMemoryOfAStoredRunDoesNotGrowWithIt(t *testing.T) {
 	s := fileStore(t, t.TempDir())
 	st, err := state.Open(t.Context(), s, "run-1", state.WithSync(state.SyncNever), state.WithPublisher(testkit.Publisher(func(record.Record) {})))
@@ -245,7 +244,7 @@ func TestSlowPublisherOfAStoredRunGetsEverythingInOrder(t *testing.T) {
 	})
 }
 
-// framesOf returns the offsets of the frames in the journal of a run, and the end of the last one.
+// framesOf returns the offsets of the frames in a run's journal, and the end of the last frame.
 func framesOf(data []byte) (offsets []int) {
 	at := 0
 	for ; at < len(data) && binary.BigEndian.Uint32(data[at:]) != 0; at += 16 + int(binary.BigEndian.Uint32(data[at+4:])) {
@@ -284,8 +283,8 @@ func TestStoredRunCutAnywhereResumesToTheSameResult(t *testing.T) {
 	}
 }
 
-// requireResumed resumes the run in a directory and checks its result. found is the run before the
-// resume.
+// requireResumed resumes the run in a directory and checks its result. found is the run as it was
+// before the resume.
 func requireResumed(t *testing.T, dir string, program *node, found *snapshot.Snapshot, want string) {
 	t.Helper()
 	published, again := new(heard), newEffects()

@@ -46,8 +46,8 @@ func TestSwappedRequestsAreNotAnsweredFromEachOthersRecords(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy  state.DivergencePolicy
 		stopAt  string   // where the first opening stops; if empty, it stops at the question
-		then    []string // the order in the second opening
-		address string   // of the call that diverges
+		then    []string // the order of calls in the second opening
+		address string   // address of the call that diverges
 		asked   []string // in the second opening
 	}{
 		"swapped":                    {state.DivergenceFail, "", []string{"con", "pro"}, "review/model", nil},
@@ -109,7 +109,7 @@ func TestSwappedRequestsAreNotAnsweredFromEachOthersRecords(t *testing.T) {
 	}
 }
 
-// When the run stopped, the second goroutine had not asked yet. In the next opening it asks first,
+// When the run stopped, the second goroutine had not asked yet. In the next opening, it asks first
 // and receives the answer to the first goroutine's request. This is noticed only when the first
 // goroutine asks again.
 func TestASwapWithACallThatHadNotBegunStopsTheRun(t *testing.T) {
@@ -154,8 +154,8 @@ func TestASwapWithACallThatHadNotBegunStopsTheRun(t *testing.T) {
 }
 
 // A program asks the same question three times. A deployment rewords the instructions after the
-// first answer. The second request has the new instructions, so in each later opening the first
-// call makes the request that is recorded for the second. Nothing was swapped.
+// first answer. The second request has the new instructions, so in each later opening, the first
+// call makes the request recorded for the second. Nothing was swapped.
 func TestRewordedInstructionsOfOneOpeningAreNotASwapInTheNext(t *testing.T) {
 	for name, last := range map[string]string{"unchanged": "Be brief.", "changed back": "Be kind.", "changed again": "Be clear."} {
 		t.Run(name, func(t *testing.T) {

@@ -24,7 +24,7 @@ type hotel struct {
 	store    snapshot.Store
 	booked   map[string]bool // by idempotency key
 	bookings int
-	undos    int // attempts to cancel a booking
+	undos    int // number of attempts to cancel a booking
 	broken   bool
 	pays     bool
 	inDoubt  core.InDoubtPolicy
@@ -129,8 +129,7 @@ func TestCallWhoseCompensationFailedKeepsItsKeyAndOutput(t *testing.T) {
 	assert.Equal(t, 2, h.undos, "a run that completes undoes nothing")
 }
 
-// The run ends with one booking no matter when the process ends, even if it ends during a
-// compensation.
+// The run ends with one booking no matter when the process ends, even during a compensation.
 func TestRetryAfterACrashDuringACompensation(t *testing.T) {
 	h := newHotel(t)
 	_, err := h.run()
@@ -159,7 +158,7 @@ func TestRetryAfterACrashDuringACompensation(t *testing.T) {
 				clear(again.booked)
 			}
 			_, err := again.run(state.WithRerunFailed())
-			if err != nil { // this opening has finished the compensation
+			if err != nil { // this opening completed the compensation
 				require.ErrorContains(t, err, errBoom.Error(), "cut at %d", k)
 				_, err = again.run(state.WithRerunFailed())
 			}
@@ -205,8 +204,8 @@ func TestRetriedRunThatIsCancelledIsCompensated(t *testing.T) {
 	assertCancelled(t, h.store)
 }
 
-// A compensation that failed in doubt has not completed: the call is not repeated, and a warning
-// says that the compensation is made again.
+// A compensation that failed in doubt has not completed. The call is not repeated, and a warning
+// reports that the compensation is made again.
 func TestCompensationThatFailedInDoubtIsTriedAgain(t *testing.T) {
 	h := newHotel(t)
 	h.inDoubt = core.InDoubtFail

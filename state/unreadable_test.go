@@ -24,7 +24,7 @@ type (
 	}
 )
 
-// pricing returns a program that calls the tool whose type changes, between calls to two other
+// pricing returns a program that calls the tool whose type changes between calls to two other
 // tools.
 func pricing[Out any](t *testing.T, ran *[]string, out Out, stop bool) func(ctx context.Context) error {
 	t.Helper()
@@ -122,8 +122,8 @@ func TestOutputThatDoesNotFitItsType(t *testing.T) {
 	})
 }
 
-// In a validation, the handler of an agent runs again. If the recorded output does not fit the type
-// of the new one, this is reported as one difference.
+// In a validation, the handler of an agent runs again. If the agent's recorded output does not fit
+// the new output type, this is reported as a single difference.
 func TestOutputOfAnAgentThatDoesNotFitIsOneDifference(t *testing.T) {
 	s := new(tape)
 	program := func(agent any) func(context.Context) error {

@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// spender returns an agent that asks a model the given number of times, and then
-// calls finish. Each answer uses ten input tokens and one output token.
+// spender returns an agent that asks a model the given number of times and then calls finish. Each
+// answer uses ten input tokens and one output token.
 func spender(t *testing.T, asks int, finish testkit.Handler) *testkit.Definition {
 	model := testkit.Define(t, core.Spec{Kind: record.KindLLM, Name: "model"}, func(ctx context.Context, _ string) (string, error) {
 		core.AddUsage(ctx, record.Usage{InputTokens: 10, OutputTokens: 1, Cost: 0.5})
@@ -58,7 +58,7 @@ func TestUsageOfARunIsInItsReportAndItsInfo(t *testing.T) {
 	require.NoError(t, st.Close())
 	assert.Equal(t, spent(3), usageOf(t, store, "run"))
 
-	// Recalled calls count once, and new calls are added.
+	// Recalled calls are counted once, and new calls are added.
 	require.NoError(t, state.Answer(t.Context(), store, "run", "agent?1", "", "yes"))
 	st, err = state.Open(t.Context(), store, "run")
 	require.NoError(t, err)
@@ -74,7 +74,7 @@ func TestUsageOfARunIsInItsReportAndItsInfo(t *testing.T) {
 	require.NoError(t, st.Close())
 	assert.Equal(t, spent(5), usageOf(t, store, "run"))
 
-	// A replay uses nothing; a fork has the usage of the calls that it kept.
+	// A replay uses nothing; a fork has the usage of the calls it kept.
 	replay, err := state.Replay(t.Context(), store, "run")
 	require.NoError(t, err)
 	assert.Equal(t, spent(5), replay.Report().Usage)
@@ -87,7 +87,7 @@ func TestUsageOfARunIsInItsReportAndItsInfo(t *testing.T) {
 
 func TestUsageOfACrashedRunIsKnownWhenItIsClosed(t *testing.T) {
 	pause := func(ctx context.Context, _ string) (string, error) { return core.Await[string](ctx, "go on?") }
-	// crashed returns a store with only the records of a run.
+	// crashed returns a store that contains only the records of a run.
 	crashed := func(t *testing.T) snapshot.Store {
 		from, to := memstore.New(), memstore.New()
 		st, err := state.Open(t.Context(), from, "run")

@@ -32,12 +32,13 @@ func (d Difference) String() string {
 // even if it has completed; every tool, LLM and step is recalled and not executed. Validate
 // compares addresses, the order of calls, questions, inputs, and the outputs and errors of agents.
 // A difference in "request" concerns the instructions, tool descriptions, tools or options that are
-// sent to a model, and does not prevent the use of the recorded answer. A difference in "swap" means
-// that the request is recorded as that of another call, and stops the run; see
+// sent to a model, and does not prevent the use of the recorded answer. A difference in "swap"
+// means that the request is recorded as that of another call, and would stop the run; see
 // [core.DivergenceError]. If a recorded output does not fit its type, the program is stopped there.
-// If the run has not ended, the program is interrupted at the calls with which the run would continue.
-// Nothing is written, so Validate is safe anywhere. The program receives the run's context and makes
-// the root calls. Its error is not returned, since the recorded run may also have ended with an error.
+// If the run has not ended, the program is interrupted at the calls with which the run would
+// continue. Nothing is written, so Validate is safe to use anywhere. The program receives the run's
+// context and makes the root calls. Its error is not returned, because the recorded run may also
+// have ended with an error.
 func Validate(ctx context.Context, store snapshot.Store, runID string, program func(context.Context) error, options ...Option) ([]Difference, error) {
 	return validate(ctx, store, runID, program, false, options)
 }
@@ -82,17 +83,17 @@ func validate(ctx context.Context, store snapshot.Store, runID string, program f
 }
 
 // validation is a replay that compares what the program does with what was recorded. It intercepts
-// the calls' requests to the run, whose lock guards the fields below.
+// the calls' requests to the run. The run's lock guards the fields below.
 type validation struct {
 	*run
 	executes    bool                    // tools, LLMs and steps are executed
 	seen        map[record.Address]bool // the calls that were claimed
-	made        map[record.Address]bool // calls whose handlers ran, or that recorded something
+	made        map[record.Address]bool // calls whose handlers ran or that recorded something
 	ordinals    map[record.Address]int  // the recorded ordinals of the claims
-	furthest    map[string]int          // the highest recorded ordinal that was claimed, by the path of the scope
-	stopped     map[string]bool         // paths of scopes in which the run had gone no further
+	furthest    map[string]int          // the highest recorded ordinal claimed, by scope path
+	stopped     map[string]bool         // paths of the scopes in which the run had gone no further
 	differences []Difference
-	cut         bool // the program was stopped: calls that it did not make are not differences
+	cut         bool // the program was stopped, so calls that it did not make are not differences
 }
 
 // Append implements engine.Run.
@@ -162,7 +163,7 @@ func (v *validation) Replay(s *engine.Scope, traced *record.Record) error {
 	return err
 }
 
-// Ended implements engine.History. Missing calls are detected after the program has returned.
+// Ended implements engine.History. Missing calls are not detected until the program has returned.
 func (*validation) Ended(*engine.Scope, int) error { return nil }
 
 // Differs implements engine.History.
@@ -247,14 +248,14 @@ func (v *validation) claim(s *engine.Scope, c record.Claim, found *record.Progre
 	return found
 }
 
-// isChoice reports whether the call is a step that a group made itself, to record which of its
-// branches came first. It is not a step of the program.
+// isChoice reports whether the call is a step that a group itself made to record which of its
+// branches came first. Such a step is not part of the program.
 func (v *validation) isChoice(c record.Claim) bool {
 	return c.Kind == record.KindStep && v.groupAround(c.Address) != nil
 }
 
 // isNotBegun reports whether the call is a branch that had not begun when its group ended. The
-// program makes the call, but the group does not begin it.
+// program makes such a call, but the group does not begin it.
 func (v *validation) isNotBegun(c record.Claim) bool {
 	group := v.groupAround(c.Address)
 	if group == nil || !group.HasOutcome() {
@@ -268,7 +269,7 @@ func (v *validation) isNotBegun(c record.Claim) bool {
 	return err == nil && began.Detail != nil && branch <= began.Detail.Branches
 }
 
-// groupAround returns the recorded group that makes the call at the address, or nil.
+// groupAround returns the recorded group that makes the call at the given address, or nil.
 func (v *validation) groupAround(a record.Address) *track {
 	around, err := record.ParseAddress(callOf(a.Scope()))
 	if err != nil {
@@ -281,14 +282,14 @@ func (v *validation) groupAround(a record.Address) *track {
 }
 
 // compareClaim adds a difference if the call differs from the recorded call at its address, or if
-// the calls were recorded in another order.
+// the calls were recorded in a different order.
 func (v *validation) compareClaim(scope string, c record.Claim) {
 	recorded, ordinal := v.restored.ordinals[scope], v.ordinals[c.Address]
 	if recorded == nil || ordinal == 0 || ordinal > recorded.numChecked() {
 		return
 	}
 	was := recorded.recorded(ordinal)
-	if was == nil || was.address != c.Address { // it was claimed in another scope
+	if was == nil || was.address != c.Address { // the claim was made in another scope
 		return
 	}
 	if !was.matches(c) {
@@ -301,8 +302,8 @@ func (v *validation) compareClaim(scope string, c record.Claim) {
 	v.furthest[scope] = max(v.furthest[scope], ordinal)
 }
 
-// compareQuestion adds a difference if the question was not asked before, or had another text. The
-// text of a sleep is not compared, since its duration may differ when the run is resumed.
+// compareQuestion adds a difference if the question was not asked before or had a different text.
+// The text of a sleep is not compared, because its duration may differ when the run is resumed.
 func (v *validation) compareQuestion(asker record.Address, asked bool, was string, q *engine.Question) {
 	switch {
 	case !asked:
@@ -314,7 +315,7 @@ func (v *validation) compareQuestion(asker record.Address, asked bool, was strin
 
 // compareInput adds a difference if a call's input differs from the recorded input. It shows the
 // parts that differ, or both hashes if the recorded input was not kept. The run's lock must not be
-// held, since encoding the input calls methods of the input's type.
+// held, because encoding the input calls methods of the input's type.
 func (v *validation) compareInput(c record.Claim, found *record.Progress, input engine.ClaimedInput) {
 	v.mu.Lock()
 	t := v.restored.calls[c.Address]
@@ -337,7 +338,7 @@ func (v *validation) compareInput(c record.Claim, found *record.Progress, input 
 	v.mu.Unlock()
 }
 
-// compares reports whether calls of the kind are made again, and compared.
+// compares reports whether calls of the given kind are made again and compared.
 func (v *validation) compares(kind record.Kind) bool { return v.executes || kind.IsEntered() }
 
 // compareTraced compares the new outcome of an agent with the recorded one.
@@ -406,7 +407,7 @@ func sameValue(a, b []byte) bool {
 
 func isNoStore(r *record.Record) bool { return r.Detail != nil && r.Detail.NoStore }
 
-// keptOutput returns the output in a record, for a Difference.
+// keptOutput returns the output in a record, in the form used in a Difference.
 func keptOutput(r *record.Record) string {
 	if ref := r.Artifact(); ref != "" {
 		return "artifact " + ref
@@ -415,8 +416,8 @@ func keptOutput(r *record.Record) string {
 }
 
 // end adds a difference for each call that was recorded but not made, and for each question that
-// was recorded but not asked. It ignores calls and questions inside a failed attempt, or inside a
-// call that was not made.
+// was recorded but not asked. It ignores calls and questions inside failed attempts and inside
+// calls that were not made.
 func (v *validation) end() {
 	if v.cut {
 		return
@@ -456,10 +457,10 @@ func (v *validation) isExpected(a record.Address) bool {
 		}
 		inside = around
 		if err != nil || t == nil && v.made[around] {
-			continue // made by the preconditions of a call
+			continue // made by a call's preconditions
 		}
 		if t == nil || !v.made[around] || !v.compares(t.kind) || scope != scopePath(around, int(t.Attempt)) {
-			return false // t is nil if a fork left the call out
+			return false // t is nil if a fork omitted the call
 		}
 	}
 	return true

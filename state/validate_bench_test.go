@@ -14,7 +14,7 @@ import (
 )
 
 // BenchmarkValidate validates runs whose agent has made many calls. The time for each call must not
-// depend on how many calls there are.
+// depend on the number of calls.
 func BenchmarkValidate(b *testing.B) {
 	for _, n := range []int{1_000, 30_000} {
 		b.Run(fmt.Sprintf("calls=%d", n), func(b *testing.B) {

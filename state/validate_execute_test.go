@@ -23,7 +23,7 @@ import (
 
 type validator = func(context.Context, snapshot.Store, string, func(context.Context) error, ...state.Option) ([]state.Difference, error)
 
-// validated returns the differences that a validation of a call of d finds, one per line.
+// validated returns the differences, one per line, that are found by validating a call of d.
 func validated[In, Out any](t testing.TB, validate validator, s snapshot.Store, d *core.Definition[In, Out], in In, options ...state.Option) []string {
 	t.Helper()
 	differences, err := validate(t.Context(), s, "run-1", func(ctx context.Context) error {
@@ -52,7 +52,7 @@ func TestValidateExecuteOfTheSameProgramFindsNoDifference(t *testing.T) {
 			require.NoError(t, err)
 			assert.Empty(t, differences)
 			assert.Len(t, whole.records, kept, "no record is written")
-			if !strings.Contains(fmt.Sprint(first.order), "group:fast") { // branches that a failed group stopped are not executed
+			if !strings.Contains(fmt.Sprint(first.order), "group:fast") { // branches stopped by a failed group are not executed
 				assert.Equal(t, first.ran, again.ran, "every leaf is executed")
 			}
 		})
@@ -148,7 +148,7 @@ func TestOutputsAreComparedAsValues(t *testing.T) {
 	assert.Contains(t, lines[0], "agent: output: recorded")
 }
 
-// refusing is a store of artifacts that fails the test if one is stored.
+// refusing is an artifact store that fails the test if an artifact is stored.
 type refusing struct{ t testing.TB }
 
 func (r refusing) Put(context.Context, []byte) (string, error) {

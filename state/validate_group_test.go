@@ -43,7 +43,7 @@ func TestValidateExecuteMakesTheBranchesOfGroups(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		handler func(ctx context.Context) ([]int, error)
-		fetched int64 // pages fetched by a validation
+		fetched int64 // number of pages fetched by a validation
 	}{
 		"Map": {func(ctx context.Context) ([]int, error) {
 			return actors.Map(ctx, actors.Group{Name: "g", Workers: 2}, fetch, pages)
@@ -96,7 +96,7 @@ func TestValidateExecuteMakesTheBranchesOfGroups(t *testing.T) {
 	}
 }
 
-// A group that ends early does not begin the rest of its branches. These are not differences.
+// A group that ends early does not begin its remaining branches. These are not differences.
 func TestBranchesThatDidNotBeginAreNoDifferences(t *testing.T) {
 	type page struct {
 		Number int `json:"number"`
@@ -125,7 +125,7 @@ func TestBranchesThatDidNotBeginAreNoDifferences(t *testing.T) {
 	assert.Equal(t, "group:g/4: call: recorded none, now agent_call", differences[1].String())
 }
 
-// A fork keeps the calls that a branch had made, but not the beginning of the branch. If the group
+// A fork keeps the calls that a branch made, but not the beginning of the branch. If the group
 // fails before it enters the branch again, these calls are not differences.
 func TestCallsOfABranchThatAForkDoesNotEnterAreNoDifferences(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

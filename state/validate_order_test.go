@@ -20,7 +20,7 @@ import (
 // program is the handler of an agent that makes named calls.
 type program func(ctx context.Context, call func(tool string)) error
 
-// play returns a function that makes the calls of a program inside an agent.
+// play returns a function that makes a program's calls inside an agent.
 func play(t *testing.T, p program) func(context.Context) error {
 	agent := decorators.Agent("agent", "Makes the calls.", func(ctx context.Context, _ struct{}) (string, error) {
 		return "done", p(ctx, func(tool string) {
@@ -35,7 +35,7 @@ func play(t *testing.T, p program) func(context.Context) error {
 }
 
 // TestValidateListsWhatAResumeWouldRefuse checks that Validate lists what a resumed run would
-// refuse: calls in another order, another call at the same address, and changed questions.
+// refuse: calls in a different order, a different call at the same address, and changed questions.
 func TestValidateListsWhatAResumeWouldRefuse(t *testing.T) {
 	asking := func(question string) program {
 		return func(ctx context.Context, call func(string)) error {
@@ -113,7 +113,7 @@ func TestValidateListsWhatAResumeWouldRefuse(t *testing.T) {
 	}
 }
 
-// A resume does not refuse such a sleep, because the recorded end of the sleep counts.
+// A resume does not refuse such a sleep, because only the recorded end of the sleep counts.
 func TestValidateDoesNotListASleepOfAnotherLength(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sleeping := func(d time.Duration) func(context.Context) error {

@@ -130,7 +130,7 @@ func TestCallThatMustNotRepeatFailsInDoubt(t *testing.T) {
 	}
 }
 
-// syncs is a store that collects the record numbers with which its journals are synced.
+// syncs is a store that collects the record numbers up to which its journals are synced.
 type syncs struct {
 	tape
 	seqs []uint64

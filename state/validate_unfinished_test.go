@@ -22,7 +22,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// An unchanged program has no differences from a run that was killed at any point.
+// An unchanged program does not differ from a run that was killed at any point.
 func TestUnchangedProgramHasNoDifferencesFromAnUnfinishedRun(t *testing.T) {
 	for seed := range testkit.Seeds(60) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestUnchangedProgramHasNoDifferencesFromAnUnfinishedRun(t *testing.T) {
 }
 
 // An agent is validated against a run that was killed at any point. If a tool has no outcome yet,
-// no model is told that the tool has failed.
+// no model is told that the tool failed.
 func TestAnAgentIsValidatedAgainstAnUnfinishedRun(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		stock := decorators.Tool("stock", "", func(ctx context.Context, _ struct{ Item string }) (string, error) {
@@ -123,7 +123,7 @@ func TestAnAgentIsValidatedAgainstAnUnfinishedRun(t *testing.T) {
 	})
 }
 
-// A run that is retried continues with the call that has failed.
+// A run that is retried continues with the call that failed.
 func TestAnAgentIsValidatedAgainstARunThatIsRetried(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		pay := decorators.Tool("pay", "", func(context.Context, struct{}) (string, error) { return "", core.Permanent(errors.New("no money")) })
@@ -147,7 +147,7 @@ func TestAnAgentIsValidatedAgainstARunThatIsRetried(t *testing.T) {
 		require.NoError(t, st.Close())
 		_, err = state.Retry(t.Context(), store, "run")
 		require.NoError(t, err)
-		st, err = state.Open(t.Context(), store, "run") // the process stops before it makes the call
+		st, err = state.Open(t.Context(), store, "run") // the process stops before making the call
 		require.NoError(t, err)
 		require.True(t, st.Interrupt(snapshot.Stop{Reason: record.InterruptShutdown}))
 		require.NoError(t, st.Close())

@@ -15,12 +15,12 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Put stores v under key in the run that ctx belongs to. The value belongs to the attempt that
+// Put stores v under key in the run to which ctx belongs. The value belongs to the attempt that
 // writes it. That attempt and the calls inside it see the value at once; all other calls see it
 // once the attempt's call completes. If the attempt fails, is abandoned or does not finish, the
-// value is dropped. A value that a precondition writes belongs to all attempts of its call, even
-// after a restart, because preconditions do not run again. A value that is written outside every
-// call is visible to everyone at once.
+// value is dropped. A value written by a precondition belongs to all attempts of its call, even
+// after a restart, because preconditions do not run again. A value written outside all calls is
+// visible to everyone at once.
 //
 // v is kept encoded, so changing it later has no effect. If v cannot be encoded, the error names
 // the field. Outside a run, the error is [core.ErrNoRun]. With [PutShown], the value can be read
@@ -52,7 +52,7 @@ type PutOption func(*value)
 // same key without PutShown hides it.
 func PutShown() PutOption { return func(v *value) { v.shown = true } }
 
-// shownMessage marks the record of a value that is shown.
+// shownMessage marks the record of a value that is exposed.
 const shownMessage = "shown"
 
 // Values returns, by key, the values that a stored run exposes (see [PutShown]), as JSON. They are
@@ -88,10 +88,10 @@ func Values(ctx context.Context, store snapshot.Store, runID string) (map[string
 
 // Get returns the value under key that is visible in ctx (see [Put]), and whether there is one. If
 // the value cannot be read as a T, the error names the key. Struct fields are matched by their json
-// names. Fields that the value lacks are zero. If the value has a field that T lacks, the run is
-// stopped, as for a recorded output (see [core.DivergenceError]), even if the value was just
-// written. To read only a part of a value, read it as a map, or let the writer leave out zero
-// fields with omitempty.
+// names. Fields that are missing in the value are zero. If the value has a field that T lacks, the
+// run is stopped, as for a recorded output (see [core.DivergenceError]), even if the value was just
+// written. To read only part of a value, read it as a map, or let the writer omit zero fields with
+// omitempty.
 func Get[T any](ctx context.Context, key string) (v T, ok bool, err error) {
 	h := From(ctx)
 	if h == nil {
@@ -112,8 +112,8 @@ func Get[T any](ctx context.Context, key string) (v T, ok bool, err error) {
 	return v, true, nil
 }
 
-// refuseValue stops the run because a value has fields that the type into which it is read does not
-// have. It returns nil if the run accepts such values.
+// refuseValue stops the run because a value has fields that are missing in the type into which it
+// is read. It returns nil if the run accepts such values.
 func (r *run) refuseValue(s *engine.Scope, key string, lost []string) error {
 	history := r.settings.History
 	if history == nil {
@@ -134,7 +134,7 @@ type value struct {
 	key     string
 	encoded []byte
 	shown   bool
-	seq     uint64 // of its record, once it has one
+	seq     uint64 // number of its record, once it has one
 }
 
 // An attemptID identifies an attempt of a call, or the preconditions of a call.
@@ -150,8 +150,8 @@ func idOf(s *engine.Scope) attemptID {
 	return attemptID{s.Address(), s.Attempt()}
 }
 
-// preconditionsOf identifies the preconditions of the call. Their values are shared by all
-// attempts.
+// preconditionsOf identifies the preconditions of the call of s. All attempts of the call share
+// their values.
 func preconditionsOf(s *engine.Scope) attemptID {
 	return attemptID{s.Address(), callsite.PreconditionAttempt}
 }
@@ -162,7 +162,7 @@ type values struct {
 	pending map[attemptID][]value // in the order in which they were written
 }
 
-// attemptOf returns s if it is an attempt, and nil outside every call.
+// attemptOf returns s if it is an attempt, and nil outside all calls.
 func attemptOf(s *engine.Scope) *engine.Scope {
 	if s == nil || s.Parent() == nil {
 		return nil
@@ -215,7 +215,7 @@ func (r *run) get(s *engine.Scope, key string) ([]byte, bool, error) {
 // settleValues keeps or drops the values of the attempt s, which rec begins or ends. The
 // preconditions' values are recorded before the started record of the first attempt, because
 // preconditions do not run again when the call is resumed. An attempt's values become common if the
-// call completes, and are dropped otherwise. The preconditions' values stay as long as further
+// call completes; otherwise they are dropped. The preconditions' values are kept as long as further
 // attempts may follow. r.mu must be held.
 func (r *run) settleValues(s *engine.Scope, rec *record.Record) {
 	if !rec.Kind.IsCall() {
@@ -269,7 +269,7 @@ func (v *values) drop(s *engine.Scope) {
 }
 
 // replace removes the values under key that were written by the attempts around s or by the
-// preconditions of their calls. These values are older than the one that s has written.
+// preconditions of their calls. These values are older than the one written by s.
 func (v *values) replace(s *engine.Scope, key string) {
 	for around := s.Parent(); around != nil; around = around.Parent() {
 		v.forget(idOf(around), key)
@@ -289,7 +289,7 @@ func (v *values) set(to value) {
 	if v.common == nil {
 		v.common = make(map[string]value)
 	}
-	if to.seq >= v.common[to.key].seq { // parallel calls may be recalled in another order
+	if to.seq >= v.common[to.key].seq { // parallel calls may be recalled in a different order
 		v.common[to.key] = to
 	}
 }

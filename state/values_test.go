@@ -28,7 +28,7 @@ var stores = []store{
 	{"value", func(ctx context.Context, key, v string) error { return state.Put(ctx, key, v) }, state.Get[string], record.KindValue},
 }
 
-// sees checks the value that ctx sees under the key. An empty want means that there is none.
+// sees checks the value that ctx sees under the key. An empty want means that there is no value.
 func (s store) sees(ctx context.Context, t testing.TB, where, want string) {
 	t.Helper()
 	got, ok, err := s.get(ctx, "key")
@@ -103,8 +103,8 @@ func TestValueWrittenOutsideEveryCallIsThereForEveryoneAtOnce(t *testing.T) {
 	})
 }
 
-// TestValueOfABranchIsThereForEveryoneOnceItCompletes checks that a branch is treated as a call:
-// everyone sees the values that it wrote once it has completed.
+// TestValueOfABranchIsThereForEveryoneOnceItCompletes checks that a branch is treated like a call:
+// everyone sees the values it wrote once it has completed.
 func TestValueOfABranchIsThereForEveryoneOnceItCompletes(t *testing.T) {
 	eachStore(t, func(t *testing.T, s store) {
 		_, root := testkit.Run(t)

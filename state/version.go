@@ -11,11 +11,11 @@ import (
 // versionKey identifies a version, which applies to one attempt or one branch of a group.
 type versionKey struct{ scope, name string }
 
-// recordedVersion holds what the last record of a version contains.
+// recordedVersion holds the contents of a version's last record.
 type recordedVersion struct {
 	version      int
-	err          error // why it cannot be read
-	claimsBefore int   // number of claims before it in its scope
+	err          error // why the version cannot be read
+	claimsBefore int   // number of claims before the version in its scope
 	seq          uint64
 	generation   uint64
 }
@@ -62,8 +62,8 @@ func (v versions) drop(refused map[uint64]bool, claims ordinals) {
 	}
 }
 
-// isRefused reports whether the opening with the generation was refused because
-// the program differed.
+// isRefused reports whether the opening with the given generation was refused because the program
+// differed.
 func (r *restoredRun) isRefused(generation uint64) bool { return r != nil && r.refused[generation] }
 
 // Version implements engine.Run.
@@ -91,21 +91,21 @@ func (r *run) Version(s *engine.Scope, q engine.VersionQuestion) (int, error) {
 	case known && !r.restored.isRefused(was.generation):
 		r.mu.Unlock()
 		return was.version, nil
-	case known: // recorded by a refused opening: record it again
+	case known: // recorded by a refused opening: record the version again
 	case r.hasPassed(s, key.scope, q.Claimed):
 		was.version = 0
 	default:
 		was.version = q.Highest
 	}
 	err := r.recordVersion(s, key, q.Claimed, was.version)
-	r.mu.Unlock() // it is published with the next record, since nothing is published while a call is claimed
+	r.mu.Unlock() // published with the next record, because nothing is published while a call is being claimed
 	if err != nil {
 		return 0, r.stop(err)
 	}
 	return was.version, nil
 }
 
-// version returns the version that is on record for s. r.mu must be held.
+// version returns the version on record for s. r.mu must be held.
 func (r *run) version(s *engine.Scope, name string) (was recordedVersion, known bool) {
 	was, known = r.versions[versionKey{s.Path(), name}]
 	return was, known && was.seq > r.rerun.at(s)

@@ -20,7 +20,8 @@ import (
 )
 
 // bookkeeper returns an agent that calls tools by name, in order. The name "stop" interrupts the
-// run. The name "tax" calls core.Version with n, unless n is 0, and then the tool for that version.
+// run. The name "tax" calls core.Version with n, unless n is 0, and then calls the tool for that
+// version.
 func bookkeeper(t *testing.T, n int, does ...string) *testkit.Definition {
 	return testkit.Agent(t, "bookkeeper", once, func(ctx context.Context, _ string) (string, error) {
 		all := ""
@@ -217,8 +218,7 @@ func TestInvalidVersionStopsTheRunAndLosesNothing(t *testing.T) {
 	assert.Equal(t, 5, core.Version(t.Context(), "v", 5), "outside every call")
 }
 
-// An opening that was refused called Version; the original program, which then
-// continued, did not.
+// A refused opening called Version. The original program, which then continued, did not.
 func TestVersionOfARefusedOpeningDoesNotCountOnceTheOriginalContinued(t *testing.T) {
 	for _, wentOn := range []bool{false, true} {
 		s := memstore.New()
@@ -254,9 +254,8 @@ func TestVersionOfARefusedOpeningDoesNotCountOnceTheOriginalContinued(t *testing
 	}
 }
 
-// payroll returns a program with a loop, a group and a retried agent. It calls
-// Version with the given version, or not at all for 0. It counts the tools that
-// ran, by address.
+// payroll returns a program with a loop, a group and a retried agent. It calls Version with the
+// given version, or does not call it if version is 0. It counts the tools that ran, by address.
 func payroll(t *testing.T, version int, ran map[string]int) func(context.Context) error {
 	do := func(ctx context.Context, name string) error {
 		_, err := testkit.Call(ctx, testkit.Tool(t, name, core.RetryConfig{MaxAttempts: 5}, func(ctx context.Context, _ string) (string, error) {
@@ -308,7 +307,7 @@ func payroll(t *testing.T, version int, ran map[string]int) func(context.Context
 }
 
 // TestVersionedProgramIsNeverRefused cuts a run of one version of a program at every record,
-// resumes it with the next version, cuts it again and resumes it with the version after that. No
+// resumes it with the next version, cuts it again, and resumes it with the version after that. No
 // program is refused, nothing runs twice, and each scope has only the calls of a single version.
 func TestVersionedProgramIsNeverRefused(t *testing.T) {
 	runs := 0
@@ -322,7 +321,7 @@ func TestVersionedProgramIsNeverRefused(t *testing.T) {
 			require.Equal(t, 1, n, "%s: %s", how, address)
 			require.False(t, done[address], "%s: %s ran twice", how, address)
 		}
-		versions := make(map[string]map[string]bool) // by the path of the scope
+		versions := make(map[string]map[string]bool) // by scope path
 		for i := range s.records {
 			if r := &s.records[i]; r.Kind == record.KindTool && strings.HasPrefix(r.Name, "tax-") {
 				if versions[r.Address.Scope()] == nil {

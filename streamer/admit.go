@@ -13,16 +13,16 @@ import (
 	"github.com/reprise-go/reprise/internal/loopback"
 )
 
-// An Access specifies what the sender of a request may do. With the zero Access, the sender
-// may see all runs and change none.
+// An Access specifies what the sender of a request is allowed to do. With the zero Access, the
+// sender may see all runs but change none.
 type Access struct {
-	Principal string                  // who the sender is, for limits and to record who interrupted or cancelled a run
+	Principal string                  // who the sender is, for limits and for recording who interrupted or cancelled a run
 	Runs      func(runID string) bool // reports whether the sender may see a run; nil means all runs
 	Control   bool                    // the sender may start runs, and change the runs that it may see
 
 	// TTL is how long an event stream lasts before it ends, so that the client reconnects with its
 	// cursor and Authorize is called again. 0 means no limit. The streams of packages agui and
-	// aisdk are cut off, since a stream that ended normally would look complete.
+	// aisdk are cut off instead, because a stream that ended normally would look complete.
 	TTL time.Duration
 }
 
@@ -48,7 +48,7 @@ var (
 	errForwarded = errors.New("a proxy forwarded this request, so anybody may have sent it: without Options.Authorize only requests from this machine itself are served")
 )
 
-// withAccess serves the requests that Authorize admits. It cuts off a client that does not read the
+// withAccess serves the requests that Authorize admits. It cuts off clients that do not read the
 // response.
 func (h *Handler) withAccess(next func(http.ResponseWriter, *http.Request, *Access)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -89,8 +89,8 @@ func (h *Handler) withAccess(next func(http.ResponseWriter, *http.Request, *Acce
 	})
 }
 
-// Admit returns a handler for something that is served alongside h, such as metrics. It calls next if
-// h would admit the request and the sender may see all runs.
+// Admit returns a handler for something served alongside h, such as metrics. It calls next if h
+// would admit the request and the sender may see all runs.
 func (h *Handler) Admit(next http.Handler) http.Handler {
 	return h.withAccess(func(w http.ResponseWriter, req *http.Request, scope *Access) {
 		if scope.Runs != nil {
@@ -102,7 +102,7 @@ func (h *Handler) Admit(next http.Handler) http.Handler {
 }
 
 // isForeign reports whether a browser sent the request on behalf of a page whose origin is neither
-// the server's own nor listed in Options.Origins. A link to the dashboard may be followed from
+// the server's own nor listed in Options.Origins. Links to the dashboard may be followed from
 // anywhere.
 func (h *Handler) isForeign(req *http.Request) bool {
 	navigates := req.Header.Get("Sec-Fetch-Mode") == "navigate" && req.Header.Get("Sec-Fetch-Dest") == "document"
@@ -118,7 +118,7 @@ func (h *Handler) authorize(req *http.Request) (Access, error) {
 	if h.options.Authorize != nil {
 		return h.options.Authorize(req)
 	}
-	// The Host header is checked, too. Otherwise an attacker could point the name of another host
+	// The Host header is also checked. Otherwise, an attacker could point the name of another host
 	// at this machine, and a page of that host could read what is served here.
 	if !loopback.Is(req.RemoteAddr) || !loopback.Is(req.Host) {
 		return Access{}, errNotLocal
@@ -146,7 +146,7 @@ func checkOrigin(origin string) error {
 	return nil
 }
 
-// allowOrigin lets pages of other origins read responses, if the origin is listed.
+// allowOrigin lets pages from another origin read responses if that origin is listed.
 func (h *Handler) allowOrigin(w http.ResponseWriter, req *http.Request) {
 	if len(h.options.Origins) == 0 {
 		return
@@ -186,8 +186,8 @@ func (e *tooManyError) Unwrap() error {
 	return ErrUnavailable
 }
 
-// enter counts a new client. If that would exceed a limit, it returns an error instead. The client
-// calls leave when its stream ends.
+// enter counts a new client. If the client would exceed a limit, enter returns an error instead.
+// The caller must call leave when the client's stream ends.
 func (h *Handler) enter(principal, address string) (leave func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 )
 
 // byToken authorizes a request by its bearer token. The token "all" may see and control all runs,
-// "nobody" is refused, and any other token may see only the run whose ID it is.
+// "nobody" is refused, and any other token may see only the run whose ID equals the token.
 func byToken(req *http.Request) (streamer.Access, error) {
 	token, ok := strings.CutPrefix(req.Header.Get("Authorization"), "Bearer ")
 	switch {
@@ -34,7 +34,7 @@ func byToken(req *http.Request) (streamer.Access, error) {
 	return streamer.Access{Principal: token, Runs: func(id string) bool { return id == token }}, nil
 }
 
-// as returns a request with the token.
+// as returns a request with the given token.
 func as(t testing.TB, token, method, url, body string) *http.Request {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -149,7 +149,7 @@ func TestWithoutAuthorizeOnlyThisMachineIsServed(t *testing.T) {
 		{"[::1]:5000", "[::1]", 200},
 		{"[::ffff:127.0.0.1]:5000", "localhost", 200},
 		{"192.0.2.7:5000", "localhost:8080", 403},
-		{"127.0.0.1:5000", "evil.example:8080", 403}, // a host name that an attacker resolves to this machine
+		{"127.0.0.1:5000", "evil.example:8080", 403}, // a host name that an attacker points at this machine
 		{"127.0.0.1:5000", "localhost.evil.example", 403},
 		{"", "localhost", 403},
 	} {
@@ -265,7 +265,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	}
 }
 
-// control is a Control that records the requests that it receives.
+// control is a Control that records the requests it receives.
 type control struct {
 	interrupted, cancelled, answered string
 	err                              error

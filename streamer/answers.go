@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// answersBody is the request body that answers many questions with one value.
+// answersBody is the body of a request that answers many questions with one value.
 type answersBody struct {
 	Questions []questionRef   `json:"questions"`
 	Value     json.RawMessage `json:"value"`
@@ -23,7 +23,7 @@ type questionRef struct {
 	Question string `json:"question"` // the question's ID
 }
 
-// answerResult is the result of one answer.
+// answerResult is the result for one answer.
 type answerResult struct {
 	questionRef
 
@@ -36,7 +36,7 @@ type answersResponse struct {
 
 const maxAnswers = 1000 // maximum number of answers in one request
 
-// serveAnswers answers questions from many runs. Each answer is accepted or refused separately.
+// serveAnswers answers questions from several runs. Each answer is accepted or refused separately.
 func (h *Handler) serveAnswers(w http.ResponseWriter, req *http.Request, scope *Access) {
 	if h.options.Control == nil || !scope.Control {
 		h.refuseControl(w)

@@ -15,28 +15,28 @@ import (
 // RunList holds the states of the runs of a [Handler]. It is the body of /api/runs, and
 // the result of [Client.Runs].
 type RunList struct {
-	Cursor string     `json:"cursor"`         // position in the stream of all runs; the runs may have newer records
-	Now    time.Time  `json:"now"`            // time of the server's clock, like next_attempt_at
-	Runs   []RunState `json:"runs"`           // one page, most recently updated first unless the query has another order
+	Cursor string     `json:"cursor"`         // position in the stream of all runs; the runs may have newer records by now
+	Now    time.Time  `json:"now"`            // time on the server's clock, like next_attempt_at
+	Runs   []RunState `json:"runs"`           // one page, most recently updated first unless the query says otherwise
 	Next   string     `json:"next,omitempty"` // the parameter "after" for the next page; empty on the last page
 	Total  int        `json:"total"`          // number of runs on all pages
 
-	// Counts is the number of runs by status, on all pages. It ignores the status filter of the
-	// query itself.
+	// Counts holds the number of runs on all pages by status. It ignores the query's own status
+	// filter.
 	Counts map[string]int `json:"counts"`
 	Can    Permissions    `json:"can"`
 }
 
-// Permissions are what the sender of a request may do.
+// Permissions are what the sender of a request is allowed to do.
 type Permissions struct {
-	As        string `json:"as,omitempty"` // who the sender is; empty if nobody signs in
+	As        string `json:"as,omitempty"` // who the sender is; empty if there is no sign-in
 	Interrupt bool   `json:"interrupt"`
 	Cancel    bool   `json:"cancel"`
 	Answer    bool   `json:"answer"`
 	Resume    bool   `json:"resume"` // resume and retry runs
 	Fork      bool   `json:"fork"`
 	Start     bool   `json:"start"`   // start runs of programs
-	History   bool   `json:"history"` // read what all runs did in the last hour
+	History   bool   `json:"history"` // may read what all runs did in the last hour
 }
 
 // runBody is the body of /api/runs/{run}.
@@ -63,8 +63,8 @@ func (h *Handler) serveRuns(w http.ResponseWriter, req *http.Request, scope *Acc
 		h.refuse(w, http.StatusBadRequest, "bad_request", err.Error())
 		return
 	}
-	// The cursor is read before the states. Events that are published while the states are read
-	// are streamed again, and clients recognize them by their numbers.
+	// The cursor is read before the states. Events published while the states are being read are
+	// streamed again, and clients recognize them by their numbers.
 	_, next := h.all.span()
 	body := RunList{Cursor: cursor{h.generation, next}.String(), Now: time.Now().UTC(), Runs: []RunState{}, Can: h.permissions(scope)}
 	states, page, err := h.list(req.Context(), q)
@@ -78,9 +78,9 @@ func (h *Handler) serveRuns(w http.ResponseWriter, req *http.Request, scope *Acc
 }
 
 // markAnswered marks the questions whose answers are in the store. The run picks up these answers
-// when it is next opened. If the answers cannot be read, no question is marked, which does no harm:
-// a second answer is refused anyway. If the run was cancelled, only the questions of compensations
-// remain.
+// when it is next opened. If the answers cannot be read, no question is marked. This is harmless,
+// because a second answer is refused anyway. If the run was cancelled, only the questions of
+// compensations remain.
 func (h *Handler) markAnswered(ctx context.Context, s *RunState) {
 	if s.isCancelled() {
 		s.Questions = slices.DeleteFunc(slices.Clone(s.Questions), func(q QuestionState) bool { return !strings.Contains(q.ID, "@undo/") })
@@ -114,7 +114,7 @@ func (s *RunState) adopt(info RunInfo) {
 		}
 	}
 	s.Stopping = nil
-	if s.Status == statusRunning || s.Status == info.Status { // an interrupted run may have calls to compensate
+	if s.Status == statusRunning || s.Status == info.Status { // an interrupted run may still have calls to compensate
 		s.Stopping = info.Stopping
 	}
 }
@@ -199,8 +199,8 @@ func (h *Handler) newest(ctx context.Context, r *run, limit int, last uint64) (f
 	return frames, ids, before, nil
 }
 
-// isNewest reports whether ids has no gap, and contains either limit IDs or all IDs from the first
-// on. There may be a gap if another process has written records.
+// isNewest reports whether ids has no gap and contains either limit IDs or all IDs from the first
+// one on. There may be a gap if another process has written records.
 func isNewest(ids []cursor, limit int) bool {
 	if len(ids) == 0 {
 		return false
@@ -237,12 +237,12 @@ func limitOf(req *http.Request, def, most int) (int, error) {
 	return n, nil
 }
 
-// Stats holds the counters of a [Handler], as /health reports them.
+// Stats holds the counters of a [Handler], as reported by /health.
 type Stats struct {
 	Status          string `json:"status"` // always "ok": a closed handler responds with 503
 	Clients         int    `json:"clients"`
 	Runs            int    `json:"runs"`         // runs in memory
-	HistoryKept     uint64 `json:"history_kept"` // events in memory, of all runs
+	HistoryKept     uint64 `json:"history_kept"` // events of all runs that are in memory
 	HistoryLimit    int    `json:"history_limit"`
 	HistoryBytes    int64  `json:"history_bytes"` // approximate memory of the events of single runs
 	Events          uint64 `json:"events"`        // published since New; the counts below also start at New

@@ -11,8 +11,9 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// TestStreamOfARunThatIsNotThereYetWaitsForIt checks that a client may open the stream before it
-// starts the run. It misses nothing, not even the first record, which is only in the source.
+// TestStreamOfARunThatIsNotThereYetWaitsForIt checks that a client may open the stream before
+// starting the run. The client misses nothing, not even the first record, which is only in the
+// source.
 func TestStreamOfARunThatIsNotThereYetWaitsForIt(t *testing.T) {
 	for name, source := range map[string]*shelf{"a source": newShelf(), "no source": nil} {
 		t.Run(name, func(t *testing.T) {
@@ -34,7 +35,7 @@ func TestStreamOfARunThatIsNotThereYetWaitsForIt(t *testing.T) {
 			f := newFeed("later", h.Publish)
 			if source != nil {
 				f = newFeed("later", source.put)
-				f.log(1) // for example the input of a run that was queued
+				f.log(1) // for example, the input of a run that was queued
 				f.to = func(r record.Record) {
 					source.put(r)
 					h.Publish(r)

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	maxBody  = 1 << 20          // bytes of a request body
-	maxDepth = 1000             // nesting of values in a request body; deeper values cannot be recorded
+	maxBody  = 1 << 20          // maximum size of a request body, in bytes
+	maxDepth = 1000             // maximum nesting of values in a body; deeper values cannot be recorded
 	bodyTime = 30 * time.Second // how long the body may take to arrive
 
 	exampleTime = "2026-01-02T15:04:05Z"
@@ -54,9 +54,9 @@ func (h *Handler) readBody(w http.ResponseWriter, req *http.Request, body any) b
 	return false
 }
 
-// receive reads a request's whole body, within bodyTime unless the server has its own limit.
-// Without a limit, a client that stalls before the end of the body would hold the connection
-// forever.
+// receive reads a request's whole body. It must arrive within bodyTime unless the server has its
+// own limit. Without a limit, a client that stalls before the end of the body would hold the
+// connection forever.
 func receive(w http.ResponseWriter, req *http.Request) ([]byte, error) {
 	control := http.NewResponseController(w)
 	server, _ := req.Context().Value(http.ServerContextKey).(*http.Server)
@@ -109,7 +109,8 @@ func decodeBody(data []byte, body any) error {
 }
 
 // unknownField returns an error for the first name in data, in alphabetical order, that is not a
-// field of t, or nil if there is no such name. The error refers to data as what.
+// field of t. If there is no such name, it returns nil. The error refers to data by the name given
+// in what.
 func unknownField(data []byte, what string, t reflect.Type) error {
 	switch {
 	case t.Kind() == reflect.Pointer:
@@ -118,7 +119,7 @@ func unknownField(data []byte, what string, t reflect.Type) error {
 		return nil
 	case t.Kind() == reflect.Slice:
 		var elements []json.RawMessage
-		_ = json.Unmarshal(data, &elements) // JSON of another kind has no names
+		_ = json.Unmarshal(data, &elements) // any other kind of JSON has no names
 		for i, element := range elements {
 			if err := unknownField(element, fmt.Sprintf("%s[%d]", what, i), t.Elem()); err != nil {
 				return err
@@ -153,13 +154,13 @@ func unknownField(data []byte, what string, t reflect.Type) error {
 	return nil
 }
 
-// checkValue refuses objects in which a name occurs twice, because only one of its values would be
-// used, and values that are nested too deeply. The outermost object is decoded into a struct, so
-// its names are compared without regard to case. data must be valid JSON.
+// checkValue rejects values that are nested too deeply, and objects in which a name occurs twice,
+// because only one of that name's values would be used. The outermost object is decoded into a
+// struct, so its names are compared without regard to case. data must be valid JSON.
 func checkValue(data []byte) error {
 	type level struct {
 		names  map[string]bool // nil in an array
-		isName bool            // the next token of an object is a name
+		isName bool            // the next token in an object is a name
 	}
 	var levels []level
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -201,10 +202,10 @@ func checkValue(data []byte) error {
 	}
 }
 
-// fold returns the name in names that differs from name at most in case, or name itself if
-// there is none.
+// fold returns the name in names that equals name or differs from it only in case. If there is
+// none, it returns name itself.
 func fold(name string, names map[string]bool) string {
-	for other := range names { // names has only the fields of a struct, so it is small
+	for other := range names { // names contains only the fields of a struct, so it is small
 		if strings.EqualFold(name, other) {
 			return other
 		}

@@ -18,14 +18,14 @@ func (s *stream) catchUp(ctx context.Context, where place) (pos uint64, err erro
 		if err := s.replay(ctx, where == placeOlder); err != nil {
 			return 0, err
 		}
-		// Events that were published in the meantime may also have been read from the source. Such
-		// duplicates are detected by their numbers.
+		// Events published in the meantime may also have been read from the source. Such duplicates
+		// are detected by their numbers.
 		pos, next, kept := s.run.tape.after(s.at)
 		switch {
 		case !kept || next.n == s.at.n+1:
 			return pos, nil
 		case s.at == before:
-			return s.reportLost(), nil // the missing events are not in the source either
+			return s.reportLost(), nil // the source does not have the missing events either
 		}
 	}
 }
@@ -61,9 +61,10 @@ func (s *stream) reportLost() uint64 {
 	return pos
 }
 
-// replay sends the events after the cursor from the source. It also reads the record at the cursor,
+// replay sends the events after the cursor from the source. It also reads the record at the cursor
 // to find out whether the cursor belongs to this run. If known is true, the tape has already shown
-// that it does. The client is then not reset if the source does not contain the record yet.
+// that it does. In that case, the client is not reset if the source does not contain the record
+// yet.
 func (s *stream) replay(ctx context.Context, known bool) error {
 	found := s.at.n == 0
 	for rec, err := range s.handler.source.Records(ctx, s.run.id, max(s.at.n, 1)-1) {

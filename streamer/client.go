@@ -20,16 +20,16 @@ import (
 )
 
 // A Client follows the runs of a [Handler] from another program, answers their questions, and
-// starts runs if the handler has a [Starter]. Its fields must not be changed while it is used. It
-// is safe for concurrent use; each call to Events has its own cursor.
+// starts runs if the handler has a [Starter]. Its fields must not be changed while the client is in
+// use. It is safe for concurrent use; each call to Events has its own cursor.
 type Client struct {
 	URL        string       // the handler's URL, such as "http://localhost:8080/runs/"
-	HTTPClient *http.Client // must have no Timeout. Defaults to http.DefaultClient
+	HTTPClient *http.Client // must not have a Timeout. Defaults to http.DefaultClient
 	Header     http.Header  // header fields to send with every request, such as Authorization
 
 	Run      string          // the run to follow from its first record on; if empty, all runs are followed from now on
-	Types    []record.Kind   // the kinds of records to receive; empty for all
-	Statuses []record.Status // the statuses of records to receive; empty for all
+	Types    []record.Kind   // kinds of records to receive; empty for all
+	Statuses []record.Status // statuses of records to receive; empty for all
 	After    string          // the ID of the event after which to continue; empty to begin
 
 	// Deltas also requests the events "delta", which show what the calls of Run produce: see
@@ -43,8 +43,8 @@ type Client struct {
 	// paused, because it may continue.
 	UntilEnd bool
 
-	// Silence is how long a connection may receive nothing before it is considered lost; the
-	// server sends a heartbeat every 15 s. Defaults to 45 s.
+	// Silence is how long a connection may receive nothing before it is considered lost. The server
+	// sends a heartbeat every 15 s. Defaults to 45 s.
 	Silence time.Duration
 
 	// MaxDelay limits the delay between two connections. The delay starts at the value that the
@@ -55,8 +55,8 @@ type Client struct {
 	// MaxEvent is the maximum size of an event in bytes. Defaults to 4 MB.
 	MaxEvent int
 
-	// Absence is how long the client keeps asking for a run while the server responds that there
-	// is no such run. The events end after that. Defaults to 0: the client asks once. A [Handler]
+	// Absence is how long the client keeps asking for a run while the server responds that there is
+	// no such run. After that, the events end. Defaults to 0: the client asks once. A [Handler]
 	// does not refuse an unknown run: the connection waits until the run begins.
 	Absence time.Duration
 
@@ -70,7 +70,7 @@ type Client struct {
 
 // An Event is one event of a stream.
 type Event struct {
-	ID   string // the cursor after the event, for Client.After
+	ID   string // the cursor after the event; see Client.After
 	Name string // "started", "retrying", "run_completed", …, or "gap", "reset", "deleted", "stopping" or "delta"
 	Data []byte // JSON
 }
@@ -78,8 +78,8 @@ type Event struct {
 // Decode decodes the data of the event.
 func (e Event) Decode(into any) error { return json.Unmarshal(e.Data, into) }
 
-// IsRecord reports whether the event contains a record. This is not so for the events "gap",
-// "reset", "unreadable", "deleted", "stopping", "delta" and "elsewhere".
+// IsRecord reports whether the event contains a record. The events "gap", "reset", "unreadable",
+// "deleted", "stopping", "delta" and "elsewhere" do not.
 func (e Event) IsRecord() bool {
 	switch e.Name {
 	case "gap", "reset", "unreadable", eventDeleted, eventStopping, eventDelta, eventElsewhere:
@@ -108,7 +108,7 @@ func (e Event) Record() (record.Record, error) {
 	return r, err
 }
 
-// A StatusError is a response from the server that does not report success.
+// A StatusError is a response from the server that reports anything other than success.
 type StatusError struct {
 	Code    int
 	Message string // the message in the response
@@ -126,7 +126,7 @@ func (e *StatusError) StatusCode() int { return e.Code }
 // ends with an error when ctx ends, when the server refuses the stream for good (a *StatusError),
 // or when an event is too long. It ends without an error when the run has ended and UntilEnd is
 // set, or when the server responds with 204, which means that there are no more events. If the
-// server cannot be reached, the client tries again any number of times.
+// server cannot be reached, the client keeps trying.
 func (c *Client) Events(ctx context.Context) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		f, err := c.follower()
@@ -172,7 +172,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 var (
 	errStopped = errors.New("streamer: the end")               // the stream, or the loop that reads it, has ended
 	errFinal   = errors.New("streamer: a retry does not help") // matches a finalError
-	errSilent  = errors.New("streamer: nothing arrived")       // the cause if nothing arrives for Client.Silence
+	errSilent  = errors.New("streamer: nothing arrived")       // the cause if nothing arrives within Client.Silence
 )
 
 // finalError is an error that a retry cannot resolve.
@@ -191,7 +191,7 @@ type follower struct {
 	max     int
 	cursor  string
 	base    time.Duration // the wait after a successful connection
-	failed  int           // attempts since the last event
+	failed  int           // number of attempts since the last event
 	absent  time.Time     // when the server first reported that there is no such run
 }
 
@@ -264,7 +264,7 @@ func (f *follower) connect(ctx context.Context, yield func(Event, error) bool) e
 		if e.Name == eventCursor {
 			continue
 		}
-		silence.Stop() // the caller may take any time
+		silence.Stop() // the caller may take any amount of time
 		if f.client.picks(e) && !yield(e, nil) || f.client.ends(e) {
 			return errStopped
 		}
@@ -272,7 +272,7 @@ func (f *follower) connect(ctx context.Context, yield func(Event, error) bool) e
 	}
 }
 
-// causeOf returns the cause of ctx if it has ended, and err otherwise.
+// causeOf returns the cause of ctx if ctx has ended, and err otherwise.
 func (f *follower) causeOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause

@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// address returns the URL of a path below the handler's.
+// address returns the URL of a path below the handler's URL.
 func (c *Client) address(path ...string) (*url.URL, error) {
 	u, err := url.Parse(c.URL)
 	if err == nil && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
@@ -37,7 +37,7 @@ func (c *Client) events() (string, error) {
 		return "", err
 	}
 	types, statuses := c.Types, c.Statuses
-	if c.filtersEnd() { // the events that end the run are requested, too, and removed by picks
+	if c.filtersEnd() { // the events that end the run are also requested, and picks removes them
 		if len(types) > 0 {
 			types = append(slices.Clip(types), record.KindRun)
 		}
@@ -93,7 +93,7 @@ func (c *Client) picks(e Event) bool {
 		(len(c.Statuses) == 0 || slices.Contains(c.Statuses, rec.Status))
 }
 
-// ends reports whether the event is the last that the caller wants.
+// ends reports whether the event is the last one that the caller wants.
 func (c *Client) ends(e Event) bool {
 	return c.UntilEnd && c.Run != "" && (e.Name == "run_completed" || e.Name == "run_failed" || e.Name == "run_cancelled")
 }
@@ -105,8 +105,8 @@ func (c *Client) http() *http.Client {
 	return c.HTTPClient
 }
 
-// Runs returns the states of the runs, most recently updated first: at most limit of them, or 100
-// if limit is 0. Events continue after the list's cursor.
+// Runs returns the states of the runs, most recently updated first. It returns at most limit of
+// them, or 100 if limit is 0. Events continue after the list's cursor.
 func (c *Client) Runs(ctx context.Context, limit int) (RunList, error) {
 	u, err := c.address("api", "runs")
 	if err != nil {
@@ -122,7 +122,7 @@ func (c *Client) Runs(ctx context.Context, limit int) (RunList, error) {
 	return list, err
 }
 
-// State returns the state of one run, and the cursor from which to continue reading its events.
+// State returns the state of one run and the cursor from which to continue reading its events.
 func (c *Client) State(ctx context.Context, runID string) (state RunState, cursor string, err error) {
 	u, err := c.address("api", "runs", runID)
 	if err != nil {
@@ -137,8 +137,8 @@ func (c *Client) State(ctx context.Context, runID string) (state RunState, curso
 }
 
 // Answer answers a question of a run. by is the person who answers, as in [Client.Interrupt]. The
-// value is encoded as JSON. If the answer is not possible now, the error is ErrConflict; if the
-// question does not exist, it is ErrNotFound.
+// value is encoded as JSON. If the question cannot be answered now, the error is ErrConflict; if
+// the question does not exist, it is ErrNotFound.
 func (c *Client) Answer(ctx context.Context, runID, questionID, by string, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -153,7 +153,7 @@ func (c *Client) Signal(ctx context.Context, runID string, s Signal) error {
 	return c.post(ctx, runID, "signal", s)
 }
 
-// Values returns the values that a run exposes, by their keys.
+// Values returns the values that a run exposes, by key.
 func (c *Client) Values(ctx context.Context, runID string) (map[string]json.RawMessage, error) {
 	u, err := c.address("api", "runs", runID, "values")
 	if err != nil {
@@ -191,11 +191,11 @@ func (c *Client) Programs(ctx context.Context) ([]Program, error) {
 	return body.Programs, err
 }
 
-// Start starts a run, and returns its ID and status. If s has a RunID, a second Start with the same
+// Start starts a run and returns its ID and status. If s has a RunID, a second Start with the same
 // program and input returns the run that the first one started. Without a RunID, a Start whose
 // response was lost may have started a run. The input is JSON. The error is ErrNotFound if the
 // program does not exist, ErrInvalid if the input does not fit the program, ErrConflict if another
-// run has the RunID, and ErrTooMany or ErrUnavailable if Start may succeed later.
+// run has the RunID, and ErrTooMany or ErrUnavailable if a later Start may succeed.
 func (c *Client) Start(ctx context.Context, s Start) (runID, status string, err error) {
 	u, err := c.address("api", "runs")
 	if err != nil {
@@ -224,7 +224,7 @@ func (c *Client) Fork(ctx context.Context, runID string, f Fork) error {
 	return c.post(ctx, runID, "fork", f)
 }
 
-// ResumeAll resumes the selected runs, and returns the result for each. Selection.Sees is not sent,
+// ResumeAll resumes the selected runs and returns the result for each. Selection.Sees is not sent,
 // because the server knows which runs the sender may see.
 func (c *Client) ResumeAll(ctx context.Context, choice Selection) ([]SelectedRun, error) {
 	return c.continueAll(ctx, "resume", choice)

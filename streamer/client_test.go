@@ -59,7 +59,7 @@ func hang(begin string) func(*http.Request) (*http.Response, error) {
 	}
 }
 
-// follow runs a client against the responses until the client ends.
+// follow runs a client against the given responses until the client ends.
 func follow(t *testing.T, c streamer.Client, answers ...func(*http.Request) (*http.Response, error)) (events []string, s *script, err error) {
 	s = &script{answers: answers, began: time.Now()}
 	c.URL, c.HTTPClient = "http://server/", &http.Client{Transport: s}

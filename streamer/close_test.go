@@ -59,7 +59,7 @@ func unread(t *testing.T, server *httptest.Server, path string) {
 	require.NoError(t, err)
 }
 
-// blocked returns once a write from the handler to a client blocks.
+// blocked returns once a write from the handler to a client is blocked.
 func blocked(t *testing.T, writing *sync.Map) {
 	t.Helper()
 	for since := time.Now(); ; {
@@ -76,7 +76,7 @@ func blocked(t *testing.T, writing *sync.Map) {
 	}
 }
 
-// watched records the writes that have begun and not ended.
+// watched records the writes that have begun but not ended.
 type watched struct {
 	http.ResponseWriter
 	writing *sync.Map

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// A closingShelf has runs that were not closed yet.
+// A closingShelf has runs that have not been closed yet.
 type closingShelf struct{ *shelf }
 
 func (s closingShelf) Run(ctx context.Context, runID string) (streamer.RunInfo, error) {
@@ -21,7 +21,7 @@ func (s closingShelf) Run(ctx context.Context, runID string) (streamer.RunInfo, 
 }
 
 // A client that has read the event "run_paused" must not be told that the run is running, because
-// it would then wait for another event.
+// the client would then wait for another event.
 func TestARunThatIsBeingClosedHasTheStatusOfItsLastRecord(t *testing.T) {
 	source := closingShelf{newShelf()}
 	h, server := serve(t, source, streamer.Options{})

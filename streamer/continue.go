@@ -7,18 +7,18 @@ import (
 )
 
 // A Continuer makes stopped runs continue, for senders whose Access allows control. It must be safe
-// for concurrent use. It returns the errors of a [Control]. In addition, if a run cannot continue
-// in this way, the error is ErrConflict.
+// for concurrent use. It returns the same errors as a [Control]. In addition, if a run cannot
+// continue in this way, the error is ErrConflict.
 type Continuer interface {
-	// Resume continues a run that was interrupted. If no runner has started the run, or the run is
+	// Resume continues a run that was interrupted. If the run was not started by a runner, or is
 	// paused and waits for an answer, a signal or a time, the error is ErrConflict.
 	Resume(ctx context.Context, runID string) error
 
-	// Retry continues a run that failed, and repeats the calls that failed for good. If no runner
-	// has started the run, it stays interrupted until its program opens it.
+	// Retry continues a run that failed, and repeats the calls that failed for good. A run that was
+	// not started by a runner stays interrupted until its program opens it.
 	Retry(ctx context.Context, runID string) error
 
-	// ResumeAll resumes the selected interrupted runs, and returns the result for each. If the
+	// ResumeAll resumes the selected interrupted runs and returns the result for each. If the
 	// selection is not possible, the error is ErrInvalid.
 	ResumeAll(ctx context.Context, c Selection) ([]SelectedRun, error)
 
@@ -26,10 +26,11 @@ type Continuer interface {
 	RetryAll(ctx context.Context, c Selection) ([]SelectedRun, error)
 }
 
-// A Selection selects the runs that match all of its fields that are set. At least one must be set.
+// A Selection selects the runs that match all of its fields that are set. At least one field must
+// be set.
 type Selection struct {
 	Status  string    `json:"status,omitempty"`  // interrupted for ResumeAll, failed for RetryAll
-	Reason  string    `json:"reason,omitempty"`  // why the run was interrupted, or failed
+	Reason  string    `json:"reason,omitempty"`  // why the run was interrupted or failed
 	Program string    `json:"program,omitempty"` // the name of the run's program
 	Since   time.Time `json:"since,omitzero"`    // the run was updated at this time or later
 
@@ -37,14 +38,14 @@ type Selection struct {
 	Sees func(runID string) bool `json:"-"`
 }
 
-// A SelectedRun is a run in a Selection. Error says why the run does not continue; it is empty if the
-// run continues.
+// A SelectedRun is one of the runs selected by a Selection. Error says why the run does not
+// continue; it is empty if the run continues.
 type SelectedRun struct {
 	RunID string `json:"run_id"`
 	Error string `json:"error,omitempty"`
 }
 
-// continuedBody is the response to a Selection.
+// continuedBody is the response to a request with a Selection.
 type continuedBody struct {
 	Runs []SelectedRun `json:"runs"`
 }
@@ -97,7 +98,7 @@ func (h *Handler) serveContinueAll(w http.ResponseWriter, req *http.Request, sco
 	h.sendJSON(w, continuedBody{append([]SelectedRun{}, runs...)})
 }
 
-// admitContinue checks that the sender may make runs continue.
+// admitContinue checks that the sender is allowed to make runs continue.
 func (h *Handler) admitContinue(w http.ResponseWriter, req *http.Request, scope *Access) bool {
 	if h.options.Continuer == nil || !scope.Control {
 		h.refuse(w, http.StatusForbidden, "forbidden", "nothing can be resumed or retried here")

@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// permissions returns what the sender of a request may do.
+// permissions returns what the sender of a request is allowed to do.
 func (h *Handler) permissions(scope *Access) Permissions {
 	may := h.options.Control != nil && scope.Control
 	return Permissions{
@@ -22,7 +22,7 @@ func (h *Handler) permissions(scope *Access) Permissions {
 	}
 }
 
-// stopBody is the request body that interrupts or cancels a run.
+// stopBody is the body of a request that interrupts or cancels a run.
 type stopBody struct {
 	By      string `json:"by,omitempty"`
 	Message string `json:"message,omitempty"`
@@ -62,11 +62,11 @@ func (h *Handler) serveStop(w http.ResponseWriter, req *http.Request, scope *Acc
 	h.answerControl(w, err, noRun(id))
 }
 
-// publishRest publishes the records of a run that is not running, unless they were published
-// before. If none was published, it publishes only the last record. If a run is cancelled while no
-// process has it open, no process publishes its last records. If another process had it open,
-// earlier records may still be on their way to this handler, which would ignore them after a later
-// record.
+// publishRest publishes the records of a run that is not running, except those that have already
+// been published. If none has been published, it publishes only the last record. If a run is
+// cancelled while no process has it open, no process publishes its last records. If another process
+// had it open, earlier records may still be on their way to this handler, which would ignore them
+// after a later record.
 func (h *Handler) publishRest(ctx context.Context, runID string) {
 	if h.whole == nil {
 		return
@@ -79,10 +79,10 @@ func (h *Handler) publishRest(ctx context.Context, runID string) {
 	if r := h.runs.find(runID); r != nil {
 		after = cmp.Or(r.publishedTo(), after)
 	}
-	_ = h.publishStored(ctx, runID, after) // clients see the records when they read the run again
+	_ = h.publishStored(ctx, runID, after) // clients see these records when they read the run again
 }
 
-// publishStored publishes the source's records with numbers above after.
+// publishStored publishes the source's records with numbers greater than after.
 func (h *Handler) publishStored(ctx context.Context, runID string, after uint64) error {
 	for rec, err := range h.whole.Records(ctx, runID, after) {
 		if err != nil {
@@ -94,10 +94,10 @@ func (h *Handler) publishStored(ctx context.Context, runID string, after uint64)
 }
 
 // PublishMissed publishes the newest record of a run in the source, if a client has asked for the
-// run and the record was not published yet. The client reads the records before it from the source.
+// run and the record has not been published yet. The client reads earlier records from the source.
 // PublishMissed is for the first look at a run of another process: a client may have read the run,
-// or waited for it to begin, before anybody followed the run. If the source cannot be read, the
-// error is that of the source.
+// or waited for it to begin, before anyone followed the run. If the source cannot be read,
+// PublishMissed returns the source's error.
 func (h *Handler) PublishMissed(ctx context.Context, runID string) error {
 	r := h.runs.find(runID)
 	if r == nil || h.whole == nil {
@@ -111,8 +111,8 @@ func (h *Handler) PublishMissed(ctx context.Context, runID string) error {
 }
 
 const (
-	maxBy      = 256  // bytes of the sender's name
-	maxMessage = 4096 // bytes of the reason for stopping a run
+	maxBy      = 256  // maximum size of the sender's name, in bytes
+	maxMessage = 4096 // maximum size of the reason for stopping a run, in bytes
 )
 
 // admitName returns the name under which a request changes a run. This is the sender's name if it
@@ -130,7 +130,7 @@ func (h *Handler) admitName(w http.ResponseWriter, scope *Access, by string) (na
 	return cmp.Or(scope.Principal, by, "dashboard"), true
 }
 
-// answerBody is the request body that answers a question.
+// answerBody is the body of a request that answers a question.
 type answerBody struct {
 	Question string          `json:"question"` // the question's ID
 	Value    json.RawMessage `json:"value"`
@@ -171,8 +171,8 @@ func (h *Handler) serveSignal(w http.ResponseWriter, req *http.Request, scope *A
 	h.answerControl(w, h.options.Control.Signal(req.Context(), id, body), noRun(id))
 }
 
-// refuseControl refuses a request to change a run. The message says whether nobody may change runs
-// on this server, or whether only this sender is not allowed to.
+// refuseControl refuses a request to change a run. The message says whether no one may change runs
+// on this server, or only this sender may not.
 func (h *Handler) refuseControl(w http.ResponseWriter) {
 	message := "you may look at runs, but not change them"
 	if h.options.Control == nil {
@@ -181,8 +181,7 @@ func (h *Handler) refuseControl(w http.ResponseWriter) {
 	h.refuse(w, http.StatusForbidden, "forbidden", message)
 }
 
-// admitControl checks that the sender may change the run, and reads the request
-// body.
+// admitControl checks that the sender is allowed to change the run, and reads the request body.
 func (h *Handler) admitControl(w http.ResponseWriter, req *http.Request, scope *Access, body any) (runID string, ok bool) {
 	if h.options.Control == nil || !scope.Control {
 		h.refuseControl(w)

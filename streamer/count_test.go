@@ -31,7 +31,7 @@ func (s counted) Records(ctx context.Context, id string, after uint64) iter.Seq2
 	}
 }
 
-// When a client reconnects, only the records that it missed are read.
+// When a client reconnects, only the records it missed are read.
 func TestClientThatComesBackReadsOnlyWhatItMissed(t *testing.T) {
 	source := counted{newShelf(), new(atomic.Int64)}
 	f := newFeed("r", source.put)
@@ -53,8 +53,7 @@ func TestClientThatComesBackReadsOnlyWhatItMissed(t *testing.T) {
 	}
 }
 
-// The first snapshot reads all records of a run; later ones read only the records added
-// since.
+// The first snapshot reads all records of a run; later snapshots read only the records added since.
 func TestRunIsReadOnceForTheSnapshot(t *testing.T) {
 	source := counted{newShelf(), new(atomic.Int64)}
 	f := newFeed("r", source.put)

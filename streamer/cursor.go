@@ -8,8 +8,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// cursor is a position in a stream: after the event with this number. On the wire, it is the event's
-// ID. The zero cursor is the beginning.
+// cursor is a position in a stream, just after the event with this number. On the wire, it is the
+// event's ID. The zero cursor is the beginning.
 type cursor struct {
 	// generation is the record's generation in the stream of a run, and the handler's own
 	// number in the stream of all runs.
@@ -20,10 +20,10 @@ type cursor struct {
 func cursorOf(r *record.Record) cursor { return cursor{r.Generation, r.Seq} }
 
 // An ID in the stream of a run begins with the time at which the run was created, in microseconds
-// since 1970, and a dot. A cursor of a deleted run is therefore not valid for another run with the
+// since 1970, and a dot. Therefore a deleted run's cursor is not valid for another run with the
 // same ID. If the time is not known, it counts as 0 and is left out.
 
-// cutCreated splits an ID into its run's creation time and the cursor.
+// cutCreated splits an ID into the run's creation time and the cursor.
 func cutCreated(id string) (created int64, rest string) {
 	text, rest, found := strings.Cut(id, ".")
 	if !found || len(text) > 20 {
@@ -36,7 +36,7 @@ func cutCreated(id string) (created int64, rest string) {
 	return int64(n), rest
 }
 
-// appendCreated appends the beginning of an ID: its run's creation time and a dot. If created is 0,
+// appendCreated appends the beginning of an ID: the run's creation time and a dot. If created is 0,
 // it appends nothing.
 func appendCreated(b []byte, created int64) []byte {
 	if created == 0 {
@@ -45,7 +45,7 @@ func appendCreated(b []byte, created int64) []byte {
 	return append(strconv.AppendInt(b, created, 10), '.')
 }
 
-// maxCursor is the maximum length of an ID without its run's creation time.
+// maxCursor is the maximum length of an ID without the run's creation time.
 const maxCursor = 2*20 + 1
 
 // parseCursor reads an ID. If no handler can have written it, ok is false.

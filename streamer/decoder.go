@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// decoder reads an event stream as the HTML standard specifies (section 9.2.6, "Interpreting an
+// decoder reads an event stream as specified by the HTML standard (section 9.2.6, "Interpreting an
 // event stream"). It never waits for more bytes at the end of a line: a line that ends in CR is
 // complete at once, even though an LF may follow.
 type decoder struct {
 	r       *bufio.Reader
 	max     int  // maximum size of an event in bytes
 	begun   bool // the byte order mark has been looked for
-	afterCR bool // the previous line ended in CR: if an LF follows, it belongs to that line
+	afterCR bool // the previous line ended in CR, so if an LF follows, it belongs to that line
 
 	line   []byte
-	id     string        // ID of the event that is being read
+	id     string        // ID of the event being read
 	lastID string        // ID of the last complete event
-	retry  time.Duration // the delay that the server last asked for; 0 if it asked for none
+	retry  time.Duration // the last delay that the server asked for; 0 if none
 }
 
 // errTooLong means that an event is longer than the client allows.
@@ -33,7 +33,7 @@ func newDecoder(r io.Reader, most int, lastID string) *decoder {
 }
 
 // next returns the next event that has data. An event with an ID but no data only moves lastID. An
-// event is ignored if the stream ends before the empty line that completes the event.
+// event is ignored if the stream ends before the empty line that would complete it.
 func (d *decoder) next() (Event, error) {
 	var name string
 	var data []byte
@@ -128,8 +128,8 @@ func (d *decoder) readLine(most int) error {
 	}
 }
 
-// chunk returns the bytes that have arrived and are not read yet. There is at least one, and the
-// first is not the LF in a CRLF.
+// chunk returns the bytes that have arrived but have not been read yet. There is at least one, and
+// the first one is not the LF of a CRLF.
 func (d *decoder) chunk() ([]byte, error) {
 	for {
 		if _, err := d.r.Peek(1); err != nil {
@@ -145,5 +145,5 @@ func (d *decoder) chunk() ([]byte, error) {
 	}
 }
 
-// valid returns b with U+FFFD in place of bytes that are not UTF-8.
+// valid returns b with U+FFFD in place of bytes that are not valid UTF-8.
 func valid(b []byte) []byte { return bytes.ToValidUTF8(b, []byte("\uFFFD")) }

@@ -28,7 +28,7 @@ func decodeAll(t testing.TB, r io.Reader) (events []Event, d *decoder) {
 	}
 }
 
-// TestStreamIsReadAsTheStandardSays checks the rules of the HTML standard, section 9.2.6, and its
+// TestStreamIsReadAsTheStandardSays checks the rules in section 9.2.6 of the HTML standard, and its
 // examples.
 func TestStreamIsReadAsTheStandardSays(t *testing.T) {
 	ev := func(id, name, data string) Event { return Event{ID: id, Name: name, Data: []byte(data)} }
@@ -115,7 +115,7 @@ func TestEventEndsBeforeTheLineFeedThatMayFollow(t *testing.T) {
 
 var lineEnd = regexp.MustCompile("\r\n|\n|\r")
 
-// interpret implements the algorithm of the standard for a stream whose whole text is known.
+// interpret implements the standard's algorithm for a stream whose whole text is known.
 func interpret(in string) (events []Event, lastID string) {
 	in = string(valid([]byte(in)))
 	in = strings.TrimPrefix(in, "\uFEFF")
@@ -127,7 +127,7 @@ func interpret(in string) (events []Event, lastID string) {
 	var data []string
 	for i, line := range lineEnd.Split(in[:ends[len(ends)-1][1]], -1) {
 		if i == len(ends) {
-			break // the rest after the last line end
+			break // what follows the last line end
 		}
 		field, value, _ := strings.Cut(line, ":")
 		value = strings.TrimPrefix(value, " ")

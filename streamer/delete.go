@@ -21,8 +21,8 @@ type deletedBody struct {
 
 // PublishDeletion tells the clients that a run was deleted. It puts an event "deleted" into the
 // stream of all runs and into the run's own stream, which then waits for another run with the same
-// ID. If there already is such a run, the event in the stream of all runs contains its creation
-// time, and the run's own stream is reset. If the handler already knows the new run,
+// ID. If there already is such a run, the event in the stream of all runs contains that run's
+// creation time, and the run's own stream is reset. If the handler already knows the new run,
 // PublishDeletion does nothing.
 func (h *Handler) PublishDeletion(ctx context.Context, runID string) {
 	if h.source != nil {
@@ -34,7 +34,7 @@ func (h *Handler) PublishDeletion(ctx context.Context, runID string) {
 			return
 		}
 		if !errors.Is(err, ErrNotFound) {
-			return // it is not known whether the run exists; clients learn it when they reconnect
+			return // it is not known whether the run exists; clients find out when they reconnect
 		}
 	}
 	if r := h.runs.find(runID); r != nil && r.end(deletedFrame, time.Now()) {
@@ -85,8 +85,8 @@ func (r *run) end(f *frame, until time.Time) (due bool) {
 	return r.tape.end(f)
 }
 
-// end removes all events and appends f. The stream of a client that has read some of the removed
-// events ends when the client receives f.
+// end removes all events and appends f. If a client has read some of the removed events, its stream
+// ends when it receives f.
 func (t *tape) end(f *frame) (due bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -102,7 +102,7 @@ func (t *tape) endLocked(f *frame) {
 }
 
 // deleted tells the client that the run was deleted, and moves the cursor to the beginning. The
-// stream then continues with the next run that has the same ID.
+// stream then continues with the next run with the same ID.
 func (s *stream) deleted() {
 	s.moves++
 	s.at, s.created = cursor{}, 0

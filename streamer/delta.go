@@ -12,26 +12,26 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Delta is the data of the event "delta": a piece of what a call is producing. Attempt counts
-// from 0; the output of an attempt replaces the output of earlier attempts.
+// A Delta is the data of the event "delta": a piece of what a call is producing. Attempts are
+// counted from 0; the output of an attempt replaces that of earlier attempts.
 type Delta struct {
 	live.Delta
 
-	// Whole means that Text is not a piece, but as much of the text so far as is kept. It replaces
-	// the text that was shown for the same call, part and index.
+	// Whole means that Text is not a piece, but as much of the text so far as is still kept. It
+	// replaces the text shown for the same call, part and index.
 	Whole bool `json:"whole,omitempty"`
 	// Cut means that the beginning of a Whole text is no longer kept.
 	Cut bool `json:"cut,omitempty"`
 }
 
-// PublishDelta shows a run's clients what one of its calls is producing. Pass it to [live.Watch],
-// in addition to using state.WithPublisher:
+// PublishDelta shows a run's clients what one of the run's calls is producing. Pass it to
+// [live.Watch], in addition to using state.WithPublisher:
 //
 //	ctx = live.Watch(st.Context(ctx), dash.PublishDelta)
 //
-// It does not wait for clients. If no record of a run was published to the handler, the run's
-// deltas are dropped. With [Options.Redact], texts are redacted as live.Redact describes: text that
-// may be the beginning of a secret is sent later.
+// It does not wait for clients. If no record of the run has been published to the handler, the
+// run's deltas are dropped. With [Options.Redact], texts are redacted as described at live.Redact:
+// text that may be the beginning of a secret is sent later.
 func (h *Handler) PublishDelta(d live.Delta) {
 	select {
 	case <-h.closing:
@@ -40,7 +40,7 @@ func (h *Handler) PublishDelta(d live.Delta) {
 	}
 }
 
-// addDelta adds a delta that is already redacted.
+// addDelta adds a delta that has already been redacted.
 func (h *Handler) addDelta(d live.Delta) {
 	r := h.runs.find(d.RunID)
 	if r != nil && r.products.add(&d) {
@@ -55,7 +55,7 @@ const (
 	deltaEvery  = time.Second / 10
 
 	// Sending a delta to a client takes the server about 45 µs. If there are many clients, each
-	// receives deltas less often, so that all of them together take a twentieth of a processor's
+	// receives deltas less often, so that all of them together take a twentieth of one processor's
 	// time.
 	deltaPerClient = time.Millisecond
 	deltaEveryTop  = time.Second
@@ -73,10 +73,10 @@ type products struct {
 	mu      sync.Mutex
 	calls   map[record.Address]*product
 	version uint64         // grows with each change
-	due     bool           // a notification of the clients is scheduled
+	due     bool           // a notification to the clients is scheduled
 	queues  []*followQueue // queues of the run's followers in this process; never modified, only replaced
 
-	watchers map[chan<- struct{}]struct{} // the clients' channels, each with room for one value
+	watchers map[chan<- struct{}]struct{} // the clients' channels, each with a buffer for one value
 }
 
 // product is what an attempt of a call has produced so far.
@@ -93,10 +93,10 @@ type producedText struct {
 	name  string
 	id    string
 	tail  []byte
-	end   int // the length of the whole text
+	end   int // length of the whole text
 }
 
-// add adds a delta. If due is true, the caller must arrange that the clients are notified.
+// add adds a delta. If due is true, the caller must arrange for the clients to be notified.
 func (ps *products) add(d *live.Delta) (due bool) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -129,8 +129,8 @@ func (ps *products) add(d *live.Delta) (due bool) {
 	return ps.change() || due
 }
 
-// dropInside drops what the calls inside another call have produced, because a new attempt of the
-// outer call has begun.
+// dropInside drops what the calls inside another call have produced, because the outer call has
+// begun a new attempt.
 func (ps *products) dropInside(around record.Address) (due bool) {
 	for address := range ps.calls {
 		if address.IsInside(around) {
@@ -168,7 +168,7 @@ func (p *product) add(d *live.Delta) {
 	p.shorten()
 }
 
-// shorten drops the beginning of the oldest texts if all texts together are longer than maxTail.
+// shorten drops the beginnings of the oldest texts if all texts together are longer than maxTail.
 func (p *product) shorten() {
 	for i := 0; p.size > maxTail; i++ {
 		t := &p.texts[i]
@@ -181,9 +181,9 @@ func (p *product) shorten() {
 	}
 }
 
-// take drops the products of the calls and attempts that the record ends. A record that was read
-// from a store may arrive late, after this process has opened the run again and received its first
-// deltas. These deltas are kept.
+// take drops the products of the calls and attempts that the record ends. A record read from a
+// store may arrive late, after this process has reopened the run and received its first deltas.
+// These deltas are kept.
 func (ps *products) take(r *record.Record) (due bool) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -239,22 +239,22 @@ func (ps *products) notify() {
 	}
 }
 
-// shownProducts records which products of a run a client has received.
+// shownProducts records which of a run's products a client has received.
 type shownProducts struct {
 	run     *run
 	version uint64
 	calls   map[record.Address]*shownProduct
-	asked   uint64 // the run's last generation for which Options.Elsewhere was called
+	asked   uint64 // the last generation of the run for which Options.Elsewhere was called
 }
 
 type shownProduct struct {
 	*product
 
-	ends  []int // how far each text was sent
+	ends  []int // how far each text has been sent
 	names []string
 }
 
-// since returns what the client has not received yet, and marks it as received.
+// since returns what the client has not received yet and marks it as received.
 func (ps *products) since(s *shownProducts) (deltas []Delta) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()

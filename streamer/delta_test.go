@@ -22,10 +22,10 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// viewer is the ResponseWriter of a client, without a network.
+// viewer is a client's ResponseWriter, without a network.
 type viewer struct {
 	header http.Header
-	open   chan struct{} // writes block until it is closed
+	open   chan struct{} // writes block until this channel is closed
 
 	mu   sync.Mutex
 	sent bytes.Buffer
@@ -42,7 +42,7 @@ func (v *viewer) Write(p []byte) (int, error) {
 	return v.sent.Write(p)
 }
 
-// frame is an event that a viewer has received.
+// frame is an event received by a viewer.
 type frame struct{ id, name, data string }
 
 // frames returns the events received since the previous call.
@@ -92,8 +92,7 @@ func watch(t *testing.T, h *streamer.Handler, path string, taking bool) *viewer 
 	return v
 }
 
-// deltas returns the deltas among the frames, one line for each, and the IDs of the
-// other frames.
+// deltas returns the deltas among the frames, one per line, and the IDs of the other frames.
 func deltas(t *testing.T, frames []frame) (lines, ids []string) {
 	for _, f := range frames {
 		if f.name != "delta" {
@@ -286,7 +285,7 @@ func TestOnlyTheLatestProgressIsShown(t *testing.T) {
 	})
 }
 
-// A client that does not read loses deltas, but no records, and nobody waits for the client.
+// A client that does not read loses deltas, but no records, and no one waits for the client.
 func TestAStalledClientLosesDeltasAndNoRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, streamer.Options{})
@@ -442,7 +441,7 @@ func TestDeltasAfterCloseAreDropped(t *testing.T) {
 }
 
 // In a service that shares its store with other processes, records are read from the store and may
-// arrive after deltas from the same opening.
+// arrive later than deltas from the same opening.
 func TestDeltasThatComeBeforeTheRecordOfTheOpeningAreShown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, streamer.Options{})
@@ -479,7 +478,7 @@ func TestDeltasThatComeBeforeTheRecordOfTheOpeningAreShown(t *testing.T) {
 	})
 }
 
-// Each delta that is sent takes CPU time, so all clients together get a thousand a second.
+// Each delta that is sent costs CPU time, so all clients together get a thousand per second.
 func TestManyClientsGetTheirDeltasLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHandler(t, streamer.Options{})

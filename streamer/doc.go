@@ -1,13 +1,14 @@
-// Package streamer shows runs in a browser while they happen: an [http.Handler] that sends their
-// records as server-sent events and serves a dashboard page that reads them.
+// Package streamer shows runs in a browser while they happen. It provides an [http.Handler] that
+// sends the records of runs as server-sent events, and serves a dashboard page that reads these
+// events.
 //
 //	dash, err := streamer.New(nil, streamer.Options{})
 //	st := state.New(state.WithPublisher(dash))
 //	http.Handle("/runs/", http.StripPrefix("/runs", dash))
 //
-// A [Handler] is a publisher of any number of runs. It keeps the newest events in memory and reads
-// older ones, and runs that are over, from a [Source]; package streamer/stored makes a Source from
-// a store of runs. [Client] follows runs from another Go program, answers their questions, and
+// A [Handler] is a publisher for any number of runs. It keeps the newest events in memory. It reads
+// older events, and runs that have ended, from a [Source]; package streamer/stored makes a Source
+// from a store of runs. [Client] follows runs from another Go program, answers their questions, and
 // starts them.
 //
 // # Paths
@@ -45,15 +46,15 @@
 // When a run is deleted, its stream and the stream of all runs carry an event "deleted"; see
 // [Handler.PublishDeletion]. If another run already has the same ID, the event in the stream of all
 // runs contains created_at, and the run's own stream carries an event "reset". The stream of all
-// runs also carries events "stopping", which report who has asked a running run to stop; see
+// runs also carries events "stopping", which report who asked a running run to stop; see
 // [Handler.PublishStopping].
 //
 // The query of /api/runs and /api/questions selects runs by status (several, separated by commas),
 // tag (may be repeated), program, version, pipeline, parent, class (of the last error), text,
 // asking, since and until. The parameter sort (updated, start, end, duration, cost, tokens or
 // retries) and the parameter order (asc or desc) determine the order of the runs. limit is the
-// maximum number of runs on a page; after is the previous page's field next. The total and the
-// counts cover all pages. If the runs are stored in a directory, changes by other processes may
+// maximum number of runs on a page; after is the value of next in the previous page. The total and
+// the counts cover all pages. If the runs are stored in a directory, changes by other processes may
 // appear up to 2 seconds late.
 //
 // Request and response bodies are JSON:
@@ -78,15 +79,15 @@
 // Given a cursor, in the Last-Event-ID header or as after=ID in the query, both continue after it:
 // no event is lost or sent twice. The query can select events by type (tool_call, llm_call, …) and
 // by status. Events that are not selected still move the cursor: at the next heartbeat, an event
-// "cursor" with an ID and the data {} is sent.
+// "cursor" is sent, with an ID and the data {}.
 //
 // An event's ID consists of two numbers separated by a hyphen. In a run's stream, they are the
-// record's generation and number, so that a cursor stays valid when the process ends. Before them
-// come the run's creation time and a dot, so that a client does not continue another run with the
-// same ID by mistake. In the stream of all runs, both numbers belong to the handler. Two events
-// report missing events: "gap" contains the number of events that are no longer kept, and "reset"
-// is sent if the cursor does not belong to this run or this handler, or belongs to records that a
-// crash has lost. A client that receives "reset" starts again from /api. A third event,
+// record's generation and number, so that a cursor stays valid when the process ends. They are
+// preceded by the run's creation time and a dot, so that a client does not continue another run
+// with the same ID by mistake. In the stream of all runs, both numbers belong to the handler. Two
+// events report missing events: "gap" contains the number of events that are no longer kept, and
+// "reset" is sent if the cursor does not belong to this run or this handler, or belongs to records
+// that were lost in a crash. A client that receives "reset" starts again from /api. A third event,
 // "unreadable", ends a stream if the source cannot read the older records.
 //
 // # Deltas
@@ -102,19 +103,19 @@
 // previous one. With more than 100 such clients, the interval is a millisecond per client, but at
 // most a second. A client that is slow, or connects late, receives the text so far (or its last 8
 // KB) at once. "begin" reports that an attempt of a call begins, and "end" that the attempt has
-// ended or is no longer shown: its output is in the record of the call's outcome. At most 64 calls
+// ended or is no longer shown. Its output is in the record of the call's outcome. At most 64 calls
 // of a run are shown at a time.
 //
 // A client of the stream of all runs can ask for the deltas of up to 100 runs with watch=ID,
 // repeated for each run. With others=false, it receives only the events of these runs. The page
 // uses this to share one stream between all tabs of a browser.
 //
-// If another process executes a run, its deltas are not available. With Options.Elsewhere, an event
-// "elsewhere", whose data contains a message, tells the client that this is the case. The records
-// are sent as usual.
+// If a run is executed by another process, its deltas are not available. With Options.Elsewhere,
+// the client is told so by an event "elsewhere", whose data contains a message. The records are
+// sent as usual.
 //
-// The first event after a quiet period is sent a millisecond later, together with the events that
-// have arrived by then. While events keep arriving, they are gathered for longer, so that many
+// The first event after a quiet period is sent after a millisecond, together with the events that
+// have arrived by then. While events keep arriving, they are collected for longer, so that many
 // clients do not use up the CPU time that the runs need: for 5 ms, or, with more than 500 clients,
 // for 10 µs per client but at most 100 ms.
 //
@@ -146,13 +147,13 @@
 //
 // Clients read from the events that the handler keeps and have no queues of their own. A client
 // that falls behind these events, or reads almost nothing for a while, is disconnected and can
-// resume. A slow client never slows down a run or another client. A client that does not read a
-// response of another kind is also disconnected; see [Options.WriteTimeout].
+// resume. A slow client never slows down a run or another client. A client that does not read any
+// other kind of response is also disconnected; see [Options.WriteTimeout].
 //
 // # Permission
 //
 // Without [Options.Authorize], the handler serves only clients on this machine. Authorize is called
 // for each request. An event stream ends after [Access.TTL], so that Authorize is called again when
-// the client reconnects. Requests that a browser sends for a page of another site are refused,
-// unless [Options.Origins] contains that page's origin and the request only reads.
+// the client reconnects. Requests that a browser sends on behalf of another site's page are
+// refused, unless [Options.Origins] contains that page's origin and the request only reads.
 package streamer

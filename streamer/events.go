@@ -13,7 +13,7 @@ import (
 // event-source-polyfill, send the last event's ID as lastEventId.
 var eventParameters = []string{"run", "type", "status", "after", "lastEventId", "watch", "others", "deltas", "vocabulary"}
 
-// serveEvents streams one run, or all runs that the scope may see.
+// serveEvents streams one run, or all runs that the sender may see.
 func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *Access) {
 	query, err := parametersOf(req, eventParameters, "run", "type", "status", "watch", "others", "deltas", "vocabulary")
 	if err != nil {
@@ -85,8 +85,9 @@ func (h *Handler) serveEvents(w http.ResponseWriter, req *http.Request, scope *A
 	}
 }
 
-// checkAwait returns an error if the sender may not see the run, or if the run's ID is too long for
-// any run. If the run does not exist yet, there is no error: its stream waits until the run begins.
+// checkAwait returns an error if the sender is not allowed to see the run, or if the run's ID is
+// longer than any run's ID can be. If the run does not exist yet, there is no error: its stream
+// waits until the run begins.
 func (h *Handler) checkAwait(ctx context.Context, id string, scope *Access) error {
 	_, err := h.find(ctx, id, scope)
 	if errors.Is(err, ErrNotFound) && scope.sees(id) && len(id) <= maxRunID {
@@ -98,7 +99,7 @@ func (h *Handler) checkAwait(ctx context.Context, id string, scope *Access) erro
 // maxRunID is the maximum length of a stored run's ID, in bytes.
 const maxRunID = 128
 
-// watch returns the IDs of the runs whose deltas a client asks for. With others=false, it restricts
+// watch returns the IDs of the runs whose deltas a client requests. With others=false, it restricts
 // f to the records of these runs.
 func (f *filter) watch(query url.Values, r *run) ([]string, error) {
 	deltas, err := parseDeltas(query["deltas"], r != nil)

@@ -15,8 +15,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// A run is published to the handler, and a client in another program follows
-// it to its end.
+// A run is published to the handler, and a client in another program follows the run to its end.
 func Example() {
 	dash, err := streamer.New(nil, streamer.Options{})
 	if err != nil {

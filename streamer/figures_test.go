@@ -20,8 +20,9 @@ import (
 // job is the input of the calls.
 type job struct{ N int }
 
-// TestFiguresCountTheCallsOfTheProgram checks that the counts of the streamer equal those in the
-// printer's summary. Groups and branches are not counted, only the calls inside them.
+// TestFiguresCountTheCallsOfTheProgram checks that the streamer's counts equal those in the
+// printer's summary. Only the calls inside groups and branches are counted, not the groups and
+// branches themselves.
 func TestFiguresCountTheCallsOfTheProgram(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{})
 	p := printer.New(io.Discard)
@@ -72,7 +73,7 @@ func TestFiguresCountTheCallsOfTheProgram(t *testing.T) {
 }
 
 // TestCallsAroundTheCurrentOneAreListed checks that the snapshot lists the calls around the current
-// one. A client that begins with the snapshot needs them.
+// call. A client that begins with the snapshot needs these calls.
 func TestCallsAroundTheCurrentOneAreListed(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{})
 	st := state.New(state.WithRunID("r"), state.WithPublisher(h))

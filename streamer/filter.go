@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// filter selects the events that a client wants and may see.
+// filter selects the events that a client wants and is allowed to see.
 type filter struct {
 	scope    *Access
 	kinds    []record.Kind
@@ -46,7 +46,7 @@ func splitCommas(values []string) (all []string) {
 	return all
 }
 
-// allowedNames lists the names from first to last.
+// allowedNames lists the names of the values from first to last.
 func allowedNames[T interface {
 	~uint8
 	String() string

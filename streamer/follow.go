@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A FollowEvent contains a record, a delta or a stop. If it contains none of them, CaughtUp is
-// true: the records that existed when Follow began have all been yielded.
+// A FollowEvent contains a record, a delta or a stop. If it contains none of these, CaughtUp is
+// true, which means that the records that existed when Follow began have all been yielded.
 type FollowEvent struct {
 	Record *record.Record // as it is stored, not redacted
 	Delta  *Delta
@@ -29,16 +29,16 @@ type FollowEvent struct {
 
 // Follow yields a run's records, beginning with the first, until ctx ends or the handler is closed.
 // Between the records, it yields deltas that show what the run's calls are producing. If the run is
-// set aside, Follow yields the reason and continues, since the run may be resumed. Without a
+// set aside, Follow yields the reason and continues, because the run may be resumed. Without a
 // source, it yields only records published after the call to Follow. If the run does not exist,
 // Follow waits until it begins.
 //
 // The deltas of a text are yielded in order, and are joined if they arrive faster than the caller
 // takes them. If a text began before Follow was called, its first delta is Whole and contains the
-// last 8 KB. Deltas are redacted; records are not: see [Handler.RedactText].
+// last 8 KB. Deltas are redacted, but records are not; see [Handler.RedactText].
 //
 // Follow always ends with an error, even when ctx ends or the handler is closed. Other errors
-// report that the source cannot be read, that the run was deleted, or that it was opened again
+// report that the source cannot be read, that the run was deleted, or that the run was reopened
 // without records that were lost in a crash. In the last two cases, call Follow again to follow the
 // new run, or the run without those records.
 func (h *Handler) Follow(ctx context.Context, runID string) iter.Seq2[FollowEvent, error] {
@@ -63,7 +63,7 @@ func (h *Handler) Reread(runID string) {
 	}
 }
 
-// RedactText returns a text redacted by [Options.Redact].
+// RedactText returns the text after redaction by [Options.Redact].
 func (h *Handler) RedactText(text string) string {
 	if h.options.Redact == nil {
 		return text
@@ -80,7 +80,7 @@ func (h *Handler) RecordOutput(ctx context.Context, rec *record.Record) ([]byte,
 	return rec.Encoded(), nil
 }
 
-// RecordJSON returns a record's output as redacted JSON, or null if it has none.
+// RecordJSON returns a record's output as redacted JSON, or null if the record has none.
 func (h *Handler) RecordJSON(ctx context.Context, rec *record.Record) ([]byte, error) {
 	encoded, err := h.RecordOutput(ctx, rec)
 	if err != nil || encoded == nil {
@@ -142,9 +142,8 @@ func (f *followState) follow(ctx context.Context, whole []Delta) error {
 	return err
 }
 
-// yieldArrived yields an event that has arrived. If records before the event are missing,
-// yieldArrived first reads them from the source. An empty event only makes yieldArrived read the
-// source.
+// yieldArrived yields an event that has arrived. If records before that event are missing,
+// yieldArrived first reads them from the source. For an empty event, it only reads the source.
 func (f *followState) yieldArrived(ctx context.Context, e FollowEvent) error {
 	if f.run.ends.Load() != f.ends {
 		return fmt.Errorf("streamer: run %s was deleted: %w", f.run.id, ErrNotFound)
@@ -175,7 +174,7 @@ func (f *followState) yieldArrived(ctx context.Context, e FollowEvent) error {
 	return nil
 }
 
-// read yields the source's records that follow the newest one yielded.
+// read yields the source's records that follow the newest record yielded.
 func (f *followState) read(ctx context.Context) error {
 	if f.handler.whole == nil {
 		return nil
@@ -203,7 +202,7 @@ func isEnd(s record.Status) bool {
 	return s == record.StatusCompleted || s == record.StatusFailed || s == record.StatusCancelled
 }
 
-// readStop yields the stop of a run that was set aside after the newest record that was yielded.
+// readStop yields the stop of a run that was set aside after the newest record yielded.
 func (f *followState) readStop(ctx context.Context) error {
 	if f.handler.whole == nil || f.ended {
 		return nil
@@ -225,10 +224,10 @@ func (f *followState) readStop(ctx context.Context) error {
 	return nil
 }
 
-// followQueue holds the events that a follower has not read yet. It has no limit, since
-// followers in this process read it promptly.
+// followQueue holds the events that a follower has not read yet. It has no limit, because followers
+// in this process read it promptly.
 type followQueue struct {
-	news chan struct{} // holds a token if there is something to take
+	news chan struct{} // holds a token while there is something to take
 
 	mu     sync.Mutex
 	events []FollowEvent
@@ -246,10 +245,10 @@ func (q *followQueue) put(e FollowEvent) {
 	}
 }
 
-// maxJoined is the length, in bytes, after which a text is no longer joined with later ones.
+// maxJoined is the length, in bytes, above which a text is no longer joined with later ones.
 const maxJoined = 4 << 10
 
-// join adds d to the delta of e if d continues the same text, and reports whether it did.
+// join appends d to the delta of e if d continues the same text, and reports whether it did.
 func (e *FollowEvent) join(d *Delta) bool {
 	last := e.Delta
 	if last == nil || last.Part != d.Part || d.Part != live.PartText && d.Part != live.PartReasoning ||
@@ -268,8 +267,8 @@ func (q *followQueue) take() []FollowEvent {
 	return events
 }
 
-// attach adds a queue, which from then on receives what is published about the run. It returns what
-// the run's calls have produced so far.
+// attach adds a queue. From then on, the queue receives what is published about the run. attach
+// returns what the run's calls have produced so far.
 func (r *run) attach(q *followQueue) (whole []Delta) {
 	ps := &r.products
 	ps.mu.Lock()
@@ -288,7 +287,7 @@ func (r *run) attach(q *followQueue) (whole []Delta) {
 	return whole
 }
 
-// isCut reports whether the beginning of the text of a Whole delta is no longer kept.
+// isCut reports whether the beginning of a Whole delta's text is no longer kept.
 func (p *product) isCut(d *Delta) bool {
 	for i := range p.texts {
 		if t := &p.texts[i]; t.part == d.Part && t.index == d.Index {
@@ -311,7 +310,7 @@ func (r *run) detach(q *followQueue) {
 }
 
 // tell passes a copy of the record to the run's followers in this process. If rec is nil, tell
-// passes an empty event, which makes them read the source.
+// passes an empty event, which makes the followers read the source.
 func (ps *products) tell(rec *record.Record) {
 	ps.mu.Lock()
 	queues := ps.queues

@@ -74,7 +74,7 @@ func TestFollowYieldsEachRecordOnceAndDeltasBetweenThem(t *testing.T) {
 	assert.Equal(t, seqs, again)
 }
 
-// No record arrives after the deletion, unless another run with the same ID begins.
+// After the deletion, no record arrives unless another run with the same ID begins.
 func TestFollowEndsWhenTheRunIsDeletedOrReplaced(t *testing.T) {
 	for name, replaced := range map[string]bool{"deleted": false, "replaced": true} {
 		t.Run(name, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestFollowEndsWhenTheRunIsDeletedOrReplaced(t *testing.T) {
 	}
 }
 
-// The handler learns of a deletion only from the records of another run with the same ID.
+// The handler learns of the deletion only from the records of another run with the same ID.
 func TestFollowEndsWhenAnotherRunWithTheIDIsPublished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, err := streamer.New(nil, streamer.Options{})
@@ -133,7 +133,7 @@ func TestFollowEndsWhenAnotherRunWithTheIDIsPublished(t *testing.T) {
 	})
 }
 
-// When an attempt of an agent has failed, the dashboard does not show its output.
+// Once an agent's attempt has failed, the dashboard no longer shows the attempt's output.
 func TestAttemptOfAnAgentDropsWhatCallsOfEarlierOnesHaveProduced(t *testing.T) {
 	h, err := streamer.New(nil, streamer.Options{})
 	require.NoError(t, err)

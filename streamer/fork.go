@@ -7,16 +7,16 @@ import (
 	"strconv"
 )
 
-// A Forker begins new runs from calls in other runs, for senders whose Access allows control.
-// It must be safe for concurrent use. It returns the errors of a [Control]. It also returns
-// ErrConflict if another run has the ID or if calls with effects need a decision, and
+// A Forker begins new runs at calls of other runs, for senders whose Access allows control. It must
+// be safe for concurrent use. It returns the same errors as a [Control]. It also returns
+// ErrConflict if another run already has the ID or if calls with effects need a decision, and
 // ErrInvalid if the call does not exist or an output cannot be set.
 type Forker interface {
 	Fork(ctx context.Context, runID string, f Fork) error
 }
 
-// A Fork is a request for a new run that begins before a call of another run: see state.Fork. The
-// new run executes when it is resumed.
+// A Fork is a request for a new run that begins just before a call of another run; see state.Fork.
+// The new run does not execute until it is resumed.
 type Fork struct {
 	RunID   string `json:"run_id"` // ID of the new run
 	Address string `json:"address"`
@@ -26,8 +26,8 @@ type Fork struct {
 	// "take_over" or "repeat". If it is empty, there must be no such calls.
 	Effects string `json:"effects,omitempty"`
 
-	// Outputs replaces the outputs of calls, given by their addresses, and the answers to
-	// questions, given by their IDs.
+	// Outputs replaces the outputs of calls, given by address, and the answers to questions, given
+	// by ID.
 	Outputs map[string]json.RawMessage `json:"outputs,omitempty"`
 }
 

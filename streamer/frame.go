@@ -7,7 +7,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/internal/wire"
 )
 
-// A frame is one event as it is sent to every client, without the ID.
+// A frame is one event in the form in which it is sent to every client, without the ID.
 type frame struct {
 	runID  string
 	seq    uint64 // zero for events without a number
@@ -76,11 +76,11 @@ func (f *frame) eventsFor(vocabulary string) [][]byte {
 	return f.events[vocabulary]
 }
 
-// json returns the data of the event.
+// json returns the event's data.
 func (f *frame) json() []byte {
 	body := f.bytes()
 	return body[len("data: ") : len(body)-len("\nevent: \n")-len(f.event)]
 }
 
-// maxData is the maximum length of the JSON of one event.
+// maxData is the maximum length of one event's JSON.
 const maxData = 256 << 10

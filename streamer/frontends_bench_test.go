@@ -23,9 +23,9 @@ import (
 )
 
 // BenchmarkFrontEnds measures how many events per second reach 20 clients of one turn, with the
-// stream of records and deltas (raw) and with the protocol of each front end. In mode replay the
-// turn is over; in mode live the model writes words as fast as it can. The metric of-raw is the
-// number of events per second, divided by that of raw in the same mode.
+// stream of records and deltas (raw) and with the protocol of each front end. In mode replay, the
+// turn has ended; in mode live, the model writes words as fast as it can. The metric of-raw is the
+// number of events per second divided by the number for raw in the same mode.
 func BenchmarkFrontEnds(b *testing.B) {
 	const clients = 20
 	gate := make(chan struct{})
@@ -87,8 +87,8 @@ func BenchmarkFrontEnds(b *testing.B) {
 	}
 }
 
-// serveWordy serves an assistant whose turns consist of 40 steps of 50 words. Each turn begins when
-// the gate receives a value.
+// serveWordy serves an assistant whose turns consist of 40 steps of 50 words each. A turn begins
+// when the gate receives a value.
 func serveWordy(b *testing.B, gate <-chan struct{}) (url string) {
 	const steps = 40
 	model := actors.NewLLM("model", func(ctx context.Context, req actors.Request) (actors.Response, error) {
@@ -123,7 +123,7 @@ func serveWordy(b *testing.B, gate <-chan struct{}) (url string) {
 	return <-ready
 }
 
-// sayGo begins a turn of a thread. The turn has ended when Wait returns.
+// sayGo begins a turn in a thread. Wait returns once the turn has ended.
 func sayGo(b *testing.B, url, thread string) (turn *sync.WaitGroup) {
 	body := fmt.Sprintf(`{"id":%q,"messages":[{"id":"m","role":"user","parts":[{"type":"text","text":"go"}]}]}`, thread)
 	resp, err := http.Post(url+"chat/assistant", "application/json", strings.NewReader(body))
@@ -139,8 +139,8 @@ func sayGo(b *testing.B, url, thread string) (turn *sync.WaitGroup) {
 	return turn
 }
 
-// deliver reads a stream until its last event, and returns the number of events. It calls attached
-// at the first event.
+// deliver reads a stream until its last event and returns the number of events. It calls attached
+// when the first event arrives.
 func deliver(b *testing.B, method, url, body, last string, attached func()) (events int64) {
 	req, err := http.NewRequestWithContext(b.Context(), method, url, strings.NewReader(body))
 	require.NoError(b, err)

@@ -17,46 +17,47 @@ import (
 	"github.com/reprise-go/reprise/record/redact"
 )
 
-// Options are the settings of a [Handler]. The zero Options serve clients on this
-// machine, which may read and change nothing.
+// Options are the settings of a [Handler]. With the zero Options, it serves only clients on this
+// machine, which may read but change nothing.
 type Options struct {
-	// Authorize returns who sent a request and what the sender may do. Requests from the dashboard
-	// page carry cookies and no headers, so people sign in with a cookie or at a proxy. An error is
-	// sent before any stream begins: with status 401 if it is ErrUnauthenticated, and 403
-	// otherwise. If Authorize is nil, only requests from and to a loopback address are served, and
-	// only if no header indicates that a proxy forwarded them. If a reverse proxy on the same
-	// machine sets no such header, it would admit everybody, so set Authorize in that case.
+	// Authorize returns who sent a request and what the sender is allowed to do. Requests from the
+	// dashboard page carry cookies but no headers, so people sign in with a cookie or at a proxy.
+	// An error is sent before any stream begins: with status 401 if it is ErrUnauthenticated, and
+	// 403 otherwise. If Authorize is nil, only requests from and to a loopback address are served,
+	// and only if no header indicates that a proxy forwarded them. A reverse proxy on the same
+	// machine that sets no such header would admit everyone, so set Authorize in that case.
 	Authorize func(*http.Request) (Access, error)
 
 	// Control carries out requests that interrupt or cancel runs, answer questions or send signals,
 	// if the sender's Access allows it. Without Authorize, all clients on this machine may send
-	// such requests. If Control is nil, nobody may.
+	// such requests. If Control is nil, no one may.
 	Control Control
 
 	// Starter starts runs for senders whose Access allows control, and returns a run's
 	// result to senders that may see the run. If Starter is nil, runs cannot be started.
 	Starter Starter
 
-	// Continuer makes stopped runs continue, for senders whose Access allows control. If it is nil,
-	// runs cannot be resumed or retried.
+	// Continuer makes stopped runs continue, for senders whose Access allows control. If Continuer
+	// is nil, runs cannot be resumed or retried.
 	Continuer Continuer
 
-	// Forker begins new runs from calls in other runs, for senders whose Access allows control. If
+	// Forker begins new runs at calls of other runs, for senders whose Access allows control. If
 	// Forker is nil, runs cannot be forked.
 	Forker Forker
 
-	// Threads are conversations. Senders whose Access allows control may send messages, and senders
-	// that may see a thread's runs may read its messages. If Threads is nil, there are no threads.
+	// Threads provides conversations. Senders whose Access allows control may send messages, and
+	// senders that are allowed to see a thread's runs may read its messages. If Threads is nil,
+	// there are no threads.
 	Threads Threads
 
-	// Queue returns how many runs are waiting, and how many are running. It is called by the
-	// goroutine that serves a request. If Queue is nil, the numbers are not known.
+	// Queue returns how many runs are waiting and how many are running. It is called by the
+	// goroutine that serves a request. If Queue is nil, these numbers are unknown.
 	Queue func() Queue
 
-	// Elsewhere reports whether another process executes a run. If so, the run's deltas do not
-	// reach this handler, and a client that asks for them is told so. Elsewhere is called by the
-	// goroutine that streams to such a client, each time the run is opened. If Elsewhere is nil, no
-	// run is considered to be executed elsewhere.
+	// Elsewhere reports whether a run is executed by another process. If so, the run's deltas do
+	// not reach this handler, and a client that requests them is told so. Elsewhere is called by
+	// the goroutine that streams to such a client, each time the run is opened. If Elsewhere is
+	// nil, no run is considered to be executed elsewhere.
 	Elsewhere func(ctx context.Context, runID string) bool
 
 	// Redact is applied to the texts of inputs, outputs and errors before they are shown, both in
@@ -67,14 +68,14 @@ type Options struct {
 	// If Redact is nil, texts are not redacted.
 	Redact redact.Redaction
 
-	// Vocabularies translate the events into the terms of other systems. The keys are their names:
-	// /events?vocabulary=noetl uses the vocabulary with the name "noetl", such as vocabulary.NoETL.
-	// A vocabulary is called once for each record that is streamed, by the goroutine that is the
-	// first to stream the record.
+	// Vocabularies translate the events into the terms of other systems. They are keyed by name:
+	// /events?vocabulary=noetl uses the vocabulary named "noetl", such as vocabulary.NoETL. A
+	// vocabulary is called once for each record that is streamed, by the first goroutine that
+	// streams the record.
 	Vocabularies Vocabularies
 
-	History int // events kept in memory, for all runs together and for each. Defaults to 16,384
-	Runs    int // runs kept in memory. Defaults to 1,000
+	History int // events in memory, for all runs together and for each run. Defaults to 16,384
+	Runs    int // number of runs kept in memory. Defaults to 1,000
 
 	// Memory is the approximate limit, in bytes, for the events kept for the stream of all runs,
 	// and separately for the events kept for all streams of single runs together; most events are
@@ -82,12 +83,12 @@ type Options struct {
 	// client has missed and that are no longer kept are read from the source.
 	Memory int64
 
-	Clients             int // event streams at a time. Defaults to 1,000
-	ClientsPerPrincipal int // event streams for one Access.Principal; no limit if it is empty. Defaults to Clients
+	Clients             int // number of event streams at a time. Defaults to 1,000
+	ClientsPerPrincipal int // event streams for one Access.Principal; no limit if that is empty. Defaults to Clients
 	ClientsPerAddress   int // event streams to one IPv4 address or IPv6 /64 network. Defaults to Clients: behind a proxy, all clients have the proxy's address
 
 	Heartbeat    time.Duration // interval between comments on an idle stream. Defaults to 15 s
-	Reconnect    time.Duration // how long clients wait before they reconnect, with jitter. Defaults to 2 s
+	Reconnect    time.Duration // how long clients wait before reconnecting, with jitter. Defaults to 2 s
 	WriteTimeout time.Duration // how long a client may take to read 16 KB of a response, or the rest of it. Defaults to 10 s
 
 	// Origins are other origins whose pages may read responses, such as "https://ops.example.com".
@@ -157,9 +158,9 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// A Handler streams the records that are published to it, and serves a page that
-// shows them. It is a publisher of runs and an http.Handler, and safe for
-// concurrent use. Close releases its resources.
+// A Handler streams the records published to it, and serves a page that shows them. It is a
+// publisher of runs and an http.Handler, and is safe for concurrent use. Close releases its
+// resources.
 type Handler struct {
 	options Options
 	source  Source // nil if there is none
@@ -168,13 +169,13 @@ type Handler struct {
 	guard   *http.CrossOriginProtection // checks requests that change something
 	readers *http.CrossOriginProtection // checks requests that read; allows Origins
 
-	generation uint64 // the first number of the IDs in the stream of all runs
+	generation uint64 // first number of the IDs in the stream of all runs
 	runs       *runs
 	all        *tape
 	history    *history
 	delta      func(live.Delta) // addDelta, after redaction
 
-	buffers sync.Pool // holds *bufio.Writer, for clients to which something is being sent
+	buffers sync.Pool // holds *bufio.Writer, for clients to which data is being sent
 
 	wakeup   chan struct{}      // receives a value when due is not empty
 	closing  <-chan struct{}    // closed when Close begins
@@ -183,11 +184,11 @@ type Handler struct {
 	notified chan struct{}      // closed when the notifying goroutine has ended
 
 	mu      sync.Mutex // guards the fields below, and the beginning of Close
-	due     []notifier // notifiers with clients that wait for a notification
+	due     []notifier // notifiers with clients waiting for a notification
 	clients clients
-	quiet   chan struct{} // closed when the last client of a closed handler has gone
+	quiet   chan struct{} // closed when the last client of a closed handler has left
 
-	deltaClients atomic.Int64 // clients that ask for deltas
+	deltaClients atomic.Int64 // number of clients that request deltas
 
 	counters counters
 }
@@ -202,8 +203,8 @@ type counters struct {
 	resets   atomic.Uint64
 }
 
-// New returns a handler. Events that it does not keep are read from the source, which
-// may be nil. The caller must close the handler.
+// New returns a handler. It reads events that it does not keep from source, which may be nil. The
+// caller must close the handler.
 func New(source Source, options Options) (*Handler, error) {
 	o, err := options.withDefaults()
 	if err != nil {
@@ -246,8 +247,8 @@ func randomGeneration() uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// Publish adds the next record of its run to the streams. It does not wait for clients,
-// and encodes the record only if it must. After Close it does nothing.
+// Publish adds the next record of its run to the streams. It does not wait for clients, and encodes
+// the record only if necessary. After Close, it does nothing.
 func (h *Handler) Publish(rec record.Record) {
 	select {
 	case <-h.closing:
@@ -278,7 +279,7 @@ func (h *Handler) Publish(rec record.Record) {
 	}
 }
 
-// A notifier has clients that wait for events.
+// A notifier has clients that are waiting for events.
 type notifier interface{ notify() }
 
 // notifyLater notifies the clients in the next round.
@@ -306,8 +307,8 @@ const (
 	gatherTime = time.Millisecond
 )
 
-// notify notifies clients of events, until the handler is closed. It has its own goroutine because
-// notifying a thousand clients takes longer than a run should wait.
+// notify notifies clients of events until the handler is closed. It runs on its own goroutine
+// because notifying a thousand clients takes longer than a run should have to wait.
 func (h *Handler) notify() {
 	defer close(h.notified)
 	timer := time.NewTimer(gatherTime)
@@ -334,7 +335,7 @@ func (h *Handler) notify() {
 	}
 }
 
-// round returns how long the handler gathers events before it sends them.
+// round returns how long the handler collects events before sending them.
 func (h *Handler) round() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -352,9 +353,9 @@ func (h *Handler) pause(timer *time.Timer, d time.Duration) bool {
 	}
 }
 
-// Close refuses new requests, ends all streams, and waits until they have ended. Responses that are
-// being sent are cut off if the client takes longer than a second to read the rest. If ctx ends
-// first, Close returns the cause of its end. Closing twice is allowed.
+// Close refuses new requests, ends all streams, and waits until they have ended. A response that is
+// being sent is cut off if the client takes longer than a second to read the rest. If ctx ends
+// first, Close returns the cause. Closing twice is allowed.
 func (h *Handler) Close(ctx context.Context) error {
 	h.mu.Lock()
 	if h.open.Err() == nil {
@@ -421,8 +422,8 @@ func (h *Handler) routes() *http.ServeMux {
 	return mux
 }
 
-// find returns a run from memory or from the source. If there is no such run, or the scope may not
-// see it, the error is ErrNotFound.
+// find returns a run from memory or from the source. If there is no such run, or if the sender is
+// not allowed to see it, the error is ErrNotFound.
 func (h *Handler) find(ctx context.Context, id string, scope *Access) (*run, error) {
 	if !scope.sees(id) {
 		return nil, ErrNotFound // the sender must not learn whether the run exists

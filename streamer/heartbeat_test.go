@@ -12,7 +12,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// TestNothingButEventsEndsWithAnEmptyLine protects clients that make an event of every empty line.
+// TestNothingButEventsEndsWithAnEmptyLine protects clients that treat every empty line as the end
+// of an event.
 func TestNothingButEventsEndsWithAnEmptyLine(t *testing.T) {
 	h, server := serve(t, nil, streamer.Options{Heartbeat: time.Millisecond})
 	f := newFeed("r", h.Publish)

@@ -9,10 +9,10 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// historyMinutes is how many minutes a history goes back.
+// historyMinutes is the number of minutes that a history covers.
 const historyMinutes = 60
 
-// A Minute sums up what the calls of all runs did in one minute.
+// A Minute summarizes what the calls of all runs did in one minute.
 type Minute struct {
 	At           time.Time      `json:"at"` // the beginning of the minute
 	Attempts     int            `json:"attempts"`
@@ -24,14 +24,14 @@ type Minute struct {
 	Cost         float64        `json:"cost"`
 }
 
-// History sums up what was published in the last hour. It is the body of /api/history.
+// History summarizes what was published in the last hour. It is the body of /api/history.
 type History struct {
 	Now     time.Time `json:"now"`
-	Since   time.Time `json:"since"`   // when the server began, but at most an hour ago: earlier events are not known
-	Minutes []Minute  `json:"minutes"` // minutes in which something was published, the oldest first
+	Since   time.Time `json:"since"`   // when the server began, but at most an hour ago: earlier events are unknown
+	Minutes []Minute  `json:"minutes"` // minutes in which something was published, oldest first
 }
 
-// history collects the figures for a History.
+// history collects the data for a History.
 type history struct {
 	mu      sync.Mutex
 	since   time.Time
@@ -117,8 +117,8 @@ func (h *history) read(now time.Time) History {
 	return read
 }
 
-// serveHistory sends the history only to senders that may see all runs, because it
-// covers all runs.
+// serveHistory sends the history only to senders that are allowed to see all runs, because the
+// history covers all runs.
 func (h *Handler) serveHistory(w http.ResponseWriter, _ *http.Request, scope *Access) {
 	if scope.Runs != nil {
 		h.refuse(w, http.StatusForbidden, "forbidden", "the history is about all runs, and you may not see all of them")

@@ -10,19 +10,19 @@ import (
 )
 
 // AfterEachRecord simulates processes that are killed right after the first record of a run, right
-// after the second, and so on up to the last. For each process, AfterEachRecord yields the records
-// so far and a new in-memory store that contains the run. state.Open or a runner can continue the
-// run from that store. The original run may have any status, but it must not be open; it is not
-// changed. An error is reported to t and ends the sequence.
+// after the second, and so on up to the last. For each of them, AfterEachRecord yields the records
+// so far and a new in-memory store that contains the run, from which state.Open or a runner can
+// continue it. The original run may have any status, but it must not be open; it is not changed. If
+// there is an error, it is reported to t and the sequence ends.
 //
-// If a call has ended according to [Endings], the continued run must use its output and not produce
-// it again. A call that has begun but not ended may or may not have taken effect, since the process
-// could have ended before or after the effect. By default, such a call is made again with the same
-// idempotency key; if its actor was made with actors.WithIrreversible, a person is asked instead.
-// The store does not contain answers and signals that are not yet in the records.
+// If a call has ended according to [Endings], the continued run must reuse its output instead of
+// producing it again. A call that has begun but not ended may or may not have had its effect, since
+// the process could have ended before or after it. By default, such a call is made again with the
+// same idempotency key; if its actor was made with actors.WithIrreversible, a person is asked
+// instead. The store does not contain answers and signals that are not yet in the records.
 //
 // A [Script] always begins with its first step, so an agent that continues a run needs another
-// model, one that derives its answer from the request.
+// model: one that derives its answer from the request.
 func AfterEachRecord(t T, store snapshot.Store, runID string) iter.Seq2[[]record.Record, *memstore.Store] {
 	return func(yield func([]record.Record, *memstore.Store) bool) {
 		t.Helper()
@@ -52,7 +52,7 @@ func AfterEachRecord(t T, store snapshot.Store, runID string) iter.Seq2[[]record
 }
 
 // crashed returns a store with a run that contains only the given records, as if the run's process
-// had ended without closing it.
+// had died without closing it.
 func crashed(ctx context.Context, store snapshot.Store, info *snapshot.Info, records []record.Record) (*memstore.Store, error) {
 	left := memstore.New()
 	for i := range records {

@@ -21,8 +21,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// trip is an agent that makes a call with a large output, then a call that is retried, and then
-// an irreversible one.
+// trip is an agent that makes three calls: one with a large output, one that is retried, and one
+// that is irreversible.
 func trip(made *[]string) actors.Agent[city, string] {
 	look := decorators.Tool("look", "", func(_ context.Context, in city) (string, error) {
 		*made = append(*made, "look")
@@ -85,7 +85,7 @@ func TestARunContinuesAfterEachOfItsRecords(t *testing.T) {
 				require.NoError(t, state.Answer(t.Context(), left, "run", questions[0].ID, "ann", state.InDoubtCompleted("paid for Oslo")))
 				got, _, err = goOn(t.Context(), left, &made)
 				require.NoError(t, err)
-				made = append(made, "pay") // in the process that ended
+				made = append(made, "pay") // in the process that died
 			} else {
 				require.NoError(t, err)
 			}

@@ -30,7 +30,7 @@ func Endings(records []record.Record) []string {
 }
 
 // CheckCalls reports an error to t unless the calls of a run ended as listed in want. The order
-// does not matter, since parallel calls end in any order. Each line has the form described at
+// does not matter, since parallel calls can end in any order. Each line has the form described in
 // [Endings].
 func CheckCalls(t T, records []record.Record, want ...string) {
 	t.Helper()
@@ -42,8 +42,8 @@ func CheckCalls(t T, records []record.Record, want ...string) {
 	}
 }
 
-// Usage returns the total usage of the attempts of a run, according to the records: the usage of
-// models, and usage added by tools and steps.
+// Usage returns the total usage of all attempts in a run, according to the records: the usage of
+// models, and the usage added by tools and steps.
 func Usage(records []record.Record) core.Usage {
 	var l record.Ledger
 	for i := range records {

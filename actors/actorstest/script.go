@@ -35,8 +35,8 @@ func Say(text string) Step {
 	}
 }
 
-// Calls returns a step that answers with tool calls. Calls without an ID get
-// the IDs call_1, call_2 and so on, counted over the whole conversation.
+// Calls returns a step that answers with tool calls. Calls without an ID get the IDs call_1, call_2
+// and so on, numbered across the whole conversation.
 func Calls(calls ...actors.ToolCall) Step {
 	return func(_ context.Context, req actors.Request) (actors.Response, error) {
 		before := 0
@@ -81,7 +81,7 @@ func (s Step) Using(u core.Usage) Step {
 	}
 }
 
-// ErrScriptEnded is the error for a request that follows the last step.
+// ErrScriptEnded is the error for a request that arrives after the last step.
 var ErrScriptEnded = errors.New("actorstest: the script has ended")
 
 // A Script is a language model that answers each request with its next step. It is
@@ -95,13 +95,13 @@ type Script struct {
 	requests []actors.Request
 }
 
-// NewScript returns a script. A request after the last step fails for good and
-// is reported to t. Steps that remain when the test ends are also reported.
+// NewScript returns a script. A request after the last step fails permanently and is reported to t.
+// Steps that remain when the test ends are also reported.
 //
-// Steps are taken in the order in which requests arrive, whatever they contain. A
-// resumed run does not repeat requests that have a recorded outcome, so a script
-// for it must contain only the remaining steps. If the script began with the first
-// step again, the agent would call its tools again.
+// Steps are used in the order in which requests arrive, whatever the requests contain. A resumed
+// run does not repeat requests that have a recorded outcome, so a script for it must contain only
+// the remaining steps. If the script started again from the first step, the agent would call its
+// tools again.
 func NewScript(t T, steps ...Step) *Script {
 	t.Helper()
 	s := &Script{t: t, steps: slices.Clone(steps)}
@@ -148,7 +148,7 @@ func (s *Script) Requests() []actors.Request {
 	return slices.Clone(s.requests)
 }
 
-// Registered, so that errors.Is also matches ErrScriptEnded in errors read from records.
+// Registered so that errors.Is also matches ErrScriptEnded in errors read from records.
 func init() {
 	record.RegisterError("actorstest.ErrScriptEnded", ErrScriptEnded)
 }

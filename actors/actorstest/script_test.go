@@ -64,7 +64,7 @@ func TestAScriptPlaysAnAgent(t *testing.T) {
 	actorstest.CheckCalls(t, testkit.Records(t, st),
 		"assistant/model completed",
 		"assistant/get_weather completed after 2 attempts",
-		"assistant/refused_get_weather failed", // its arguments do not fit
+		"assistant/refused_get_weather failed", // its arguments do not fit the tool
 		"assistant/model#2 completed after 2 attempts",
 		"assistant completed",
 	)

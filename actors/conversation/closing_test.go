@@ -22,7 +22,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// slowStore stores the end of a run only when the test allows it.
+// slowStore delays storing the end of a run until the test allows it.
 type slowStore struct {
 	snapshot.Store
 	let chan struct{}
@@ -104,8 +104,8 @@ func start(t *testing.T, r *runner.Runner, text string) {
 	require.NoError(t, err)
 }
 
-// dieAtTheEnd runs a turn in a directory. It ends its process after the completion of the turn is
-// published and before it is stored.
+// dieAtTheEnd runs a turn in a directory. It kills its own process after the completion of the turn
+// is published and before it is stored.
 func dieAtTheEnd(args ...string) error {
 	dies := publisher(func(rec record.Record) {
 		if rec.Kind == record.KindRun && rec.Status == record.StatusCompleted {

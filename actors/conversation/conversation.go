@@ -25,8 +25,8 @@ var ErrNothingPending = errors.New("conversation: no turn is pending")
 // Agent is the type of the agent in a conversation; [actors.NewAgent] makes one.
 type Agent = actors.Agent[actors.Prompt, actors.Answer]
 
-// A Conversation is a sequence of turns. It is for one goroutine. Make one
-// with [Open].
+// A Conversation is a sequence of turns. It must be used by only one goroutine. Make one with
+// [Open].
 type Conversation struct {
 	thread
 	agent   Agent
@@ -35,7 +35,7 @@ type Conversation struct {
 	history       []actors.Message
 	most          int            // the maximum number of messages in the history
 	turns         int            // number of turns that have begun
-	lastCompleted int            // the last turn that completed; 0 if there is none
+	lastCompleted int            // the number of the last turn that completed; 0 if there is none
 	pending       *actors.Prompt // the prompt of the last turn, if the turn has not ended
 }
 
@@ -48,19 +48,19 @@ type options struct {
 }
 
 // WithMaxMessages limits the history: the model receives at most the last n messages of earlier
-// turns. The first of them is always a message from the user, so that no tool result lacks its
-// call. A turn that has more than n messages by itself is reduced to its question and its end: the
-// answer, and before it as many whole exchanges with tools as fit. With n = 1 there is no room for
-// a question and its answer, so there is no history. Instructions are not part of the history.
+// turns. The first of them is always a message from the user, so that every tool result has its
+// call. A single turn that has more than n messages is reduced to its question and its end: the
+// answer, preceded by as many whole exchanges with tools as fit. With n = 1 there is no room for a
+// question and its answer, so there is no history. Instructions are not part of the history.
 // Defaults to 100. Open panics if n is below 1.
 //
 // A pending turn of a [Conversation] keeps the limit with which it began. A pending turn of a
-// [Program] gets the new limit, and is stopped because it differs from its records if its history
-// changes: let such turns end before you deploy another limit.
+// [Program] gets the new limit; if this changes its history, the turn is stopped because it differs
+// from its records. Let such turns end before you deploy another limit.
 func WithMaxMessages(n int) Option { return func(o *options) { o.maxMessages = n } }
 
-// WithRunOptions sets options for the run of each turn, such as state.WithPublisher. With
-// state.WithMetadata, a turn has the given tags and keys in addition to the conversation's own.
+// WithRunOptions sets options for the run of each turn, such as state.WithPublisher. The tags and
+// keys of state.WithMetadata are added to the conversation's own.
 func WithRunOptions(opts ...state.Option) Option {
 	return func(o *options) { o.run = append(o.run, opts...) }
 }
@@ -79,10 +79,9 @@ func optionsOf(opts []Option) options {
 	return o
 }
 
-// Open begins the conversation with the given ID, or restores it. The run of turn
-// n has the ID id-n, where n has at least four digits, so id must be a valid
-// prefix of a run ID. Turns made by a runner belong to the conversation, too; see
-// [NewProgram].
+// Open begins the conversation with the given ID, or restores it. The run of turn n has the ID
+// id-n, where n has at least four digits, so id must be a valid prefix of a run ID. Turns made by a
+// runner also belong to the conversation; see [NewProgram].
 func Open(ctx context.Context, store snapshot.Store, id string, agent Agent, opts ...Option) (*Conversation, error) {
 	c := &Conversation{thread: thread{store: store, id: id, read: make(map[int]turnMessages)}, agent: agent, options: optionsOf(opts)}
 	if err := snapshot.CheckRunID(c.runID(1)); err != nil {
@@ -115,7 +114,7 @@ func (c *Conversation) restore(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		if !found { // it was removed after it was listed
+		if !found { // the run was removed after it was listed
 			continue
 		}
 		if info.Status.HasEnded() {
@@ -140,11 +139,11 @@ func (c *Conversation) restore(ctx context.Context) (err error) {
 	return c.recall(ctx)
 }
 
-// recall ends a turn if its agent has ended but the process ended before it stored the end of the
-// turn. Nothing runs again.
+// recall ends a turn whose agent has ended but whose process ended before the end of the turn was
+// stored. Nothing runs again.
 func (c *Conversation) recall(ctx context.Context) error {
 	info, _, err := c.info(ctx, c.turns)
-	isRetried := info.RetryTo > 0 && info.RetryTo == info.LastSeq // state.Retry was called: the failed calls would run
+	isRetried := info.RetryTo > 0 && info.RetryTo == info.LastSeq // state.Retry was called: the failed calls would run again
 	if err != nil || info.Open || info.Stop.Reason == record.InterruptUser || isRetried {
 		return err
 	}
@@ -186,8 +185,8 @@ func (c *Conversation) Ask(ctx context.Context, text string, parts ...actors.Par
 	return c.Send(ctx, actors.Ask(text, parts...))
 }
 
-// Send is like Ask, but takes a whole prompt, which may contain options. The
-// conversation's history replaces a history in the prompt.
+// Send is like Ask, but takes a whole prompt, which may contain options. If the prompt has a
+// history, it is replaced by the conversation's history.
 func (c *Conversation) Send(ctx context.Context, prompt actors.Prompt) (actors.Answer, error) {
 	if err := c.restore(ctx); err != nil { // another process may have begun or continued the conversation
 		return actors.Answer{}, fmt.Errorf("conversation %q: turn %d: %w", c.id, c.turns, err)
@@ -243,7 +242,7 @@ func (c *Conversation) turn(ctx context.Context, prompt actors.Prompt) (actors.A
 	return answer, errors.Join(err, closeErr)
 }
 
-// Registered, so that errors.Is also matches these errors in errors read from records.
+// Registered so that errors.Is also matches these errors when they are read from records.
 func init() {
 	record.RegisterError("conversation.ErrPending", ErrPending)
 	record.RegisterError("conversation.ErrNothingPending", ErrNothingPending)

@@ -22,8 +22,8 @@ import (
 
 type nothing struct{}
 
-// model is an LLM that counts its requests. In each turn it calls the tool once, and then answers
-// with the number of messages that it received.
+// model is an LLM that counts its requests. In each turn it calls the tool once and then answers
+// with the number of messages it received.
 type model struct {
 	asked int
 	fail  error
@@ -56,7 +56,7 @@ func TestEachTurnHasTheHistoryOfThoseBefore(t *testing.T) {
 	var chat *conversation.Conversation
 	for turn := 1; turn <= 4; turn++ {
 		var err error
-		if turn != 3 { // opened again for each turn but one
+		if turn != 3 { // the conversation is opened again for each turn but one
 			chat, err = conversation.Open(t.Context(), store, "alice", setup(m, sees))
 			require.NoError(t, err)
 		}

@@ -11,11 +11,11 @@
 //
 // With [NewProgram], a runner executes the turns: [Next] returns the run to start for a turn, and
 // [Read] lists the turns. A service exposes such conversations as threads. The same conversation
-// can be opened inside and outside a service.
+// can be opened both inside and outside a service.
 //
-// Any turns may be removed, by hand or by the retention of a runner. The next turn follows the last
-// one that is left. Its history goes back to the last removed turn, and not beyond it.
+// Any turn may be removed, by hand or by a runner's retention. The next turn follows the last one
+// that is left. Its history goes back only to the last removed turn.
 //
-// A program that has ended for any reason can open the conversation again when it is restarted. A
-// turn that has ended is not repeated; [Conversation.Continue] continues a turn that has not ended.
+// If a program ends for any reason, it can open the conversation again when it is restarted. A turn
+// that has ended is not repeated; [Conversation.Continue] continues a turn that has not ended.
 package conversation

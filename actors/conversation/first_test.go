@@ -26,7 +26,7 @@ func TestFirstTurnOfAnotherProcessIsSeen(t *testing.T) {
 	assert.Equal(t, 4, m.asked)
 }
 
-// The same question is a new turn, too.
+// A turn with the same question is still a new turn.
 func TestSameQuestionOfAnotherProcessIsAnotherTurn(t *testing.T) {
 	store, m := memstore.New(), new(model)
 	one, err := conversation.Open(t.Context(), store, "erin", setup(m, sees))

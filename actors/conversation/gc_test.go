@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// A turn may wait in the queue for longer than the grace period of a GC.
+// A turn may wait in the queue for longer than the grace period of the garbage collection.
 func TestGCKeepsThePictureOfATurnThatHasNotBegun(t *testing.T) {
 	dir := t.TempDir()
 	store, err := filestore.New(dir)

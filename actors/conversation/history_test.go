@@ -77,7 +77,7 @@ func TestATurnWhoseHistoryCannotBeReadIsInterrupted(t *testing.T) {
 }
 
 // A custom agent answers some questions without a model, so those answers have no messages. The
-// model is still sent what was said before.
+// model still receives the earlier messages.
 func TestTurnWithoutMessagesKeepsTheHistory(t *testing.T) {
 	model := actors.NewLLM("model", func(context.Context, actors.Request) (actors.Response, error) {
 		return actors.Response{Message: actors.Assistant("I see.")}, nil

@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 
 const turns = 50
 
-// converse continues the pending turn, and begins the next, in which the tool kills
-// the process.
+// converse continues the pending turn and then begins the next one, in which the tool kills the
+// process.
 func converse(args ...string) error {
 	ctx := context.Background()
 	store, err := filestore.New(args[0])
@@ -64,7 +64,7 @@ func converse(args ...string) error {
 	return errors.Join(err, errors.New("the tool did not kill the process"))
 }
 
-// A conversation of 50 turns, killed and resumed in every one of them.
+// A conversation of 50 turns is killed and resumed in every one of them.
 func TestTheModelIsAskedForEachTurnOnce(t *testing.T) {
 	server := openaitest.New(t, openaitest.Forever(openaitest.Respond(func(r openaitest.Request) openaitest.Step {
 		if r.LastMessage().Role == "tool" {

@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// A turn whose goroutine ends is closed: it would otherwise be locked until the process ends.
+// A turn is closed even if its goroutine ends: it would otherwise be locked until the process ends.
 func TestTurnThatEndsItsGoroutineIsClosed(t *testing.T) {
 	store, m := memstore.New(), new(model)
 	agent := actors.NewAgent("assistant", actors.NewLLM("model", m.respond), actors.WithInstructionsFunc(func(context.Context, actors.Prompt) (string, error) {

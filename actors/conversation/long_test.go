@@ -18,7 +18,7 @@ import (
 )
 
 // A looker is a model that answers the question "Look." only after several rounds, in each of which
-// it makes several calls of the tool look in parallel. It answers other questions immediately. It
+// it makes several parallel calls to the tool look. It answers other questions immediately. It
 // keeps its last request, without the instructions.
 type looker struct {
 	rounds, atOnce int
@@ -55,7 +55,7 @@ func (l *looker) agent() conversation.Agent {
 	return actors.NewAgent("assistant", actors.NewLLM("model", l.respond), actors.WithTools(tool), actors.WithInstructions("Be brief."), actors.WithMaxTurns(100))
 }
 
-// requireExchanges requires that each call in the messages is followed by its result, and that each
+// requireExchanges checks that each call in the messages is followed by its result, and that each
 // result follows its call.
 func requireExchanges(t *testing.T, messages []actors.Message) {
 	var open []string // the calls without a result
@@ -134,7 +134,7 @@ func TestATurnAfterALongOneContinuesWithTheSameHistory(t *testing.T) {
 	assert.Equal(t, interrupted, l.request)
 }
 
-// loadCounter is a store that counts how many runs are read.
+// loadCounter is a store that counts how many runs are loaded.
 type loadCounter struct {
 	snapshot.Store
 	loads int

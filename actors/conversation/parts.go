@@ -17,7 +17,7 @@ import (
 
 // The data of a large part is stored once, as an artifact, and messages refer to the artifact by
 // URL. The turn in which the part was sent records the reference as the output of a step, so that
-// reprise gc keeps the artifact as long as the turn.
+// reprise gc keeps the artifact for as long as the turn exists.
 
 const (
 	artifactURL = "artifact:"
@@ -50,7 +50,7 @@ func keepParts(ctx context.Context, store snapshot.ArtifactStore, parts []actors
 	return kept, nil
 }
 
-// partData returns the data that url refers to, and whether url refers to the store.
+// partData returns the data that url refers to, and whether url refers to an artifact in the store.
 func partData(ctx context.Context, store snapshot.ArtifactStore, url string) (data []byte, isOurs bool, err error) {
 	reference, isOurs := strings.CutPrefix(url, artifactURL)
 	if !isOurs {
@@ -66,14 +66,14 @@ func partData(ctx context.Context, store snapshot.ArtifactStore, url string) (da
 	return data, true, err
 }
 
-// interrupt interrupts the run that ctx belongs to, and returns the interrupt. The reason is err,
-// which is not a failure of the turn.
+// interrupt interrupts the run that ctx belongs to, and returns the interrupt. The cause is err,
+// which does not count as a failure of the turn.
 func interrupt(ctx context.Context, reason record.InterruptReason, err error) error {
 	state.From(ctx).Interrupt(snapshot.Stop{Reason: reason, Message: err.Error()})
 	return cmp.Or(context.Cause(ctx), err)
 }
 
-// call calls the agent in a run. The agent's LLM can load the stored data of parts.
+// call calls the agent in a run. It lets the agent's LLM load the stored data of parts.
 func call(ctx context.Context, store snapshot.ArtifactStore, agent Agent, prompt actors.Prompt) (actors.Answer, error) {
 	for i, part := range prompt.Parts {
 		if !strings.HasPrefix(part.URL, artifactURL) {

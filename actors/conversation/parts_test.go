@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// A lostStore cannot be reached the first time that an artifact is read.
+// A lostStore is unreachable the first time an artifact is read.
 type lostStore struct {
 	snapshot.Store
 	reads int

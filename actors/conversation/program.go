@@ -40,7 +40,7 @@ type Program struct {
 	options options
 }
 
-// NewProgram returns the program for conversations with an agent in a store. WithRunOptions is
+// NewProgram returns the program for an agent's conversations in a store. WithRunOptions is
 // ignored; the runner's options apply instead. NewProgram panics for the same reasons as [Open].
 func NewProgram(store snapshot.Store, agent Agent, opts ...Option) *Program {
 	return &Program{store, agent, optionsOf(opts)}
@@ -52,7 +52,7 @@ func (p *Program) Name() string { return p.agent.Name() }
 // Description returns the description of the agent, which may be empty.
 func (p *Program) Description() string { return p.agent.Description() }
 
-// DecodeInput decodes a prompt in JSON, such as {"text": "hello"}.
+// DecodeInput decodes a prompt from JSON, such as {"text": "hello"}.
 func (p *Program) DecodeInput(input json.RawMessage) (Input, error) {
 	prompt, err := p.agent.DecodeInput(input)
 	return Input(prompt), err
@@ -87,7 +87,7 @@ func (p *Program) Call(ctx context.Context, in Input) (actors.Answer, error) {
 	return call(ctx, p.store, p.agent, prompt)
 }
 
-// A Turn is a run to start.
+// A Turn is a run to start for a turn of a conversation.
 type Turn struct {
 	RunID    string
 	Number   int // the number of the turn, counted from 1
@@ -109,11 +109,11 @@ func Next(ctx context.Context, store snapshot.Store, id string, prompt actors.Pr
 	return next, nil
 }
 
-// ErrTurn is returned by [Next] if number is neither that of an existing turn nor
-// that of the next one.
+// ErrTurn is returned by [Next] if number is neither the number of an existing turn nor that of the
+// next one.
 var ErrTurn = errors.New("there is no such turn")
 
-// maxID limits how much of a conversation's ID is repeated in errors.
+// maxID limits how many bytes of a conversation's ID are repeated in errors.
 const maxID = 128
 
 func nextTurn(ctx context.Context, t thread, prompt actors.Prompt, number int) (Turn, error) {
@@ -134,7 +134,7 @@ func nextTurn(ctx context.Context, t thread, prompt actors.Prompt, number int) (
 	switch {
 	case number < 1 || number > last+1:
 		return Turn{}, fmt.Errorf("%w: %d; the next is %d", ErrTurn, number, last+1)
-	case number <= last: // the turn was started before
+	case number <= last: // the turn was already started
 		info, found, err := t.info(ctx, number)
 		if err != nil || !found {
 			return Turn{}, errors.Join(err, fmt.Errorf("%w: %d", ErrTurn, number))
@@ -216,7 +216,7 @@ func read(ctx context.Context, t thread, limit int) ([]State, error) {
 	return turns, nil
 }
 
-// fill sets the prompt and the answer of the turn.
+// fill sets the prompt and the answer in s.
 func (t thread) fill(ctx context.Context, s *State) error {
 	prompt, _, err := t.prompt(ctx, s.Number)
 	if err != nil {
@@ -239,5 +239,5 @@ func (t thread) fill(ctx context.Context, s *State) error {
 	return nil
 }
 
-// Registered, so that errors.Is also matches ErrTurn in errors read from records.
+// Registered so that errors.Is also matches ErrTurn in errors read from records.
 func init() { record.RegisterError("conversation.ErrTurn", ErrTurn) }

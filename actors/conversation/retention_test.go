@@ -22,7 +22,7 @@ import (
 )
 
 // serve runs an agent in a runner until the end of the test, and returns a function that runs the
-// next turn of a conversation. The test has a fake clock.
+// next turn of a conversation. It uses the test's fake clock.
 func serve(t *testing.T, agent conversation.Agent, retention runner.Retention) (r *runner.Runner, say func(text string) snapshot.Info) {
 	r, err := runner.New(memstore.New(), runner.Options{Retention: retention})
 	require.NoError(t, err)
@@ -46,7 +46,7 @@ func serve(t *testing.T, agent conversation.Agent, retention runner.Retention) (
 	}
 }
 
-// A turn that continues reads the turns before it again.
+// A turn that continues rereads the turns before it.
 func TestRetentionKeepsTheTurnsBeforeOneThatHasNotEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		agent := setup(new(model), func(ctx context.Context) (string, error) { return "seen", core.Sleep(ctx, time.Hour) })
@@ -62,7 +62,7 @@ func TestRetentionKeepsTheTurnsBeforeOneThatHasNotEnded(t *testing.T) {
 	})
 }
 
-// A failed turn that is retried reads the turns before it again.
+// A failed turn that is retried rereads the turns before it.
 func TestRetentionKeepsTheTurnsBeforeOneThatFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, broken := new(model), error(nil)
@@ -96,8 +96,8 @@ func TestRetentionKeepsTheTurnsBeforeOneThatFailed(t *testing.T) {
 	})
 }
 
-// A lagging store does not list runs that were created after a given time, and counts the calls of
-// List.
+// A lagging store does not list runs that were created after a given time. It also counts the calls
+// of List.
 type lagging struct {
 	snapshot.Store
 	until time.Time
@@ -111,7 +111,7 @@ func (s *lagging) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, e
 	return page, err
 }
 
-// Any of the first three of four turns are removed, and then one of the kept turns may change.
+// Any of the first three of four turns are removed, and then one of the remaining turns may change.
 func TestNextTurnFollowsTheLastOneWhateverWasRemoved(t *testing.T) {
 	const turns = 4
 	runID := func(turn int) string { return fmt.Sprintf("ann-%04d", turn) }
@@ -156,7 +156,7 @@ func TestNextTurnFollowsTheLastOneWhateverWasRemoved(t *testing.T) {
 	}
 }
 
-// Retention.Bytes removes a large turn, and keeps the small ones around it.
+// Retention.Bytes removes a large turn but keeps the small ones around it.
 func TestTurnAfterAHoleHasTheHistorySinceTheHole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		says := actors.NewAgent("assistant", actors.NewLLM("model", func(_ context.Context, req actors.Request) (actors.Response, error) {
@@ -184,7 +184,7 @@ func TestTurnAfterAHoleHasTheHistorySinceTheHole(t *testing.T) {
 	})
 }
 
-// A stale store lists a run that was removed.
+// A stale store still lists a run that was removed.
 type stale struct {
 	snapshot.Store
 	removed string

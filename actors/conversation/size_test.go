@@ -32,8 +32,8 @@ func size(t *testing.T, dir string) (bytes int64) {
 	return bytes
 }
 
-// A picture in the first of 20 turns is stored once, and garbage collection keeps it. A
-// long text in each turn is not stored again with later turns.
+// A picture sent in the first of 20 turns is stored once, and garbage collection keeps it. A long
+// text sent in each turn is not stored again with later turns.
 func TestWhatWasSaidIsStoredOnce(t *testing.T) {
 	const turns, picture, text = 20, 1 << 20, 10_000
 	data := make([]byte, picture)
@@ -77,8 +77,8 @@ func TestWhatWasSaidIsStoredOnce(t *testing.T) {
 	assert.Less(t, later, int64(60_000), "bytes for a text of 10,000 bytes")
 }
 
-// A cancelled turn is not part of the history: the next turn has the history from before the
-// cancelled turn.
+// A cancelled turn is not part of the history: the next turn has the same history as the cancelled
+// one had.
 func TestTurnAfterACancelledOneIsTaken(t *testing.T) {
 	dir := t.TempDir()
 	store, err := filestore.New(dir)
@@ -103,7 +103,7 @@ func TestTurnAfterACancelledOneIsTaken(t *testing.T) {
 	_, err = chat.Continue(t.Context())
 	require.ErrorIs(t, err, state.ErrCancelled)
 	answer, err := chat.Ask(t.Context(), "three?") // in the conversation that was already open
-	require.Error(t, err, answer)                  // the agent of that conversation waits
+	require.Error(t, err, answer)                  // the agent of that conversation is waiting
 	require.NoError(t, state.Cancel(t.Context(), store, chat.RunID(), snapshot.Stop{By: "ann"}))
 	chat, err = conversation.Open(t.Context(), store, "ann", setup(m, sees))
 	require.NoError(t, err)

@@ -16,17 +16,17 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Keys in the metadata of a turn, for the ID of its conversation, the number of the last
-// completed turn before it, and the maximum number of messages in its history. With these
-// numbers, a turn has the same history whenever it is continued. A turn of a [Program] has
-// no maximum of its own.
+// These keys in the metadata of a turn are for the ID of its conversation, the number of the last
+// completed turn before it, and the maximum number of messages in its history. The two numbers
+// ensure that a turn has the same history whenever it is continued. A turn of a [Program] has no
+// maximum of its own.
 const (
 	threadKey = "conversation"
 	afterKey  = "conversation.after"
 	maxKey    = "conversation.max"
 )
 
-// MessageKey is a key in the metadata of a turn, for the ID that the sender gave to the message;
+// MessageKey is the key in the metadata of a turn for the ID that the sender gave to the message;
 // see [State]. The code that starts a [Turn] may set it.
 const MessageKey = "conversation.message"
 
@@ -34,12 +34,12 @@ const MessageKey = "conversation.message"
 type thread struct {
 	store snapshot.Store
 	id    string
-	read  map[int]turnMessages // the turns of the history that was read last, by number; nil to keep none
+	read  map[int]turnMessages // the turns of the most recently read history, by number; nil to keep none
 }
 
 // turnMessages holds the messages of a completed turn.
 type turnMessages struct {
-	created  time.Time // of the turn's run, since a number is used again if the last turn is removed
+	created  time.Time // creation of the turn's run; a number is reused if the last turn is removed
 	messages []actors.Message
 }
 
@@ -79,9 +79,9 @@ func (t thread) info(ctx context.Context, turn int) (info snapshot.Info, found b
 	return info, true, nil
 }
 
-// last returns the number of the last turn, or 0 if there is none. Any turns may have been removed,
-// so a search by number would not find the last one. If the last two turns are also the two most
-// recently updated ones, a store need not list more.
+// last returns the number of the last turn, or 0 if there is none. Since any turn may have been
+// removed, a search by number might not find the last one. If the last two turns are also the two
+// most recently updated ones, a store need not list more.
 func (t thread) last(ctx context.Context) (last int, err error) {
 	isTurn := func(runID string) bool { return t.turnOf(runID) > 0 } // so that the store need not examine all runs
 	f := snapshot.Filter{Tags: []string{t.tag()}, Only: isTurn, Limit: 2}
@@ -99,7 +99,7 @@ func (t thread) last(ctx context.Context) (last int, err error) {
 	for i := range page.Runs {
 		last = max(last, t.turnOf(page.Runs[i].RunID))
 	}
-	for { // a list may lag behind
+	for { // the list may be out of date
 		_, found, err := t.info(ctx, last+1)
 		if err != nil || !found {
 			return last, err
@@ -108,8 +108,8 @@ func (t thread) last(ctx context.Context) (last int, err error) {
 	}
 }
 
-// afterOf returns, for a turn that has ended, the last completed turn before its
-// successor: the turn itself if it completed, or else the last completed turn before it.
+// afterOf returns, for a turn that has ended, the last completed turn before its successor: the
+// turn itself if it completed; otherwise the last completed turn before it.
 func (t thread) afterOf(info *snapshot.Info) int {
 	if info.Status == snapshot.StatusCompleted {
 		return t.turnOf(info.RunID)
@@ -124,7 +124,7 @@ func lastCompletedBefore(metadata *snapshot.Metadata) int {
 }
 
 // maxMessagesOf returns the maximum number of messages in the history of the turn with the given
-// metadata, or otherwise if the turn has none of its own.
+// metadata. If the turn has no maximum of its own, it returns otherwise.
 func maxMessagesOf(metadata *snapshot.Metadata, otherwise int) int {
 	if most, err := strconv.Atoi(metadata.Custom[maxKey]); err == nil && most > 0 {
 		return most
@@ -156,7 +156,7 @@ func (t thread) settledInfo(ctx context.Context, turn int) (info snapshot.Info, 
 	return t.info(ctx, turn)
 }
 
-// ends reports whether, according to the records, a turn or its agent has ended.
+// ends reports whether the records show that a turn or its agent has ended.
 func (t thread) ends(ctx context.Context, turn int) (bool, error) {
 	run, err := t.store.Load(ctx, t.runID(turn))
 	if err != nil || run.Len() == 0 {
@@ -176,8 +176,8 @@ func (t thread) ends(ctx context.Context, turn int) (bool, error) {
 	return ended, err
 }
 
-// history returns the last messages of a turn and of the earlier turns in its history, at most the
-// given number.
+// history returns the last messages of a turn and of the earlier turns in its history. It returns
+// at most the given number of messages.
 func (t thread) history(ctx context.Context, turn, most int) ([]actors.Message, error) {
 	var all [][]actors.Message
 	for n := 0; turn > 0 && n < most; {
@@ -185,7 +185,7 @@ func (t thread) history(ctx context.Context, turn, most int) ([]actors.Message, 
 		if err != nil {
 			return nil, err
 		}
-		if !found { // the turn was removed; messages from before it would not fit those after it
+		if !found { // the turn was removed; messages from before it would not fit later ones
 			break
 		}
 		whole, err := t.messages(ctx, turn, &info)
@@ -193,7 +193,7 @@ func (t thread) history(ctx context.Context, turn, most int) ([]actors.Message, 
 			return nil, err
 		}
 		messages := shortened(whole, most)
-		if len(messages) == 0 && len(whole) > 0 { // as for a removed turn
+		if len(messages) == 0 && len(whole) > 0 { // treated like a removed turn
 			break
 		}
 		all, n = append(all, messages), n+len(messages)
@@ -216,8 +216,8 @@ func (t thread) messages(ctx context.Context, turn int, info *snapshot.Info) ([]
 	return answer.Messages, err
 }
 
-// lastMessages returns at most the given number of the last messages. The first message that it
-// returns is from the user.
+// lastMessages returns the last messages, at most the given number. The first one it returns is
+// always from the user.
 func lastMessages(messages []actors.Message, most int) []actors.Message {
 	first := max(0, len(messages)-most)
 	for first < len(messages) && messages[first].Role != actors.RoleUser {
@@ -226,9 +226,9 @@ func lastMessages(messages []actors.Message, most int) []actors.Message {
 	return messages[first:]
 }
 
-// shortened returns at most the given number of messages of a turn. For a longer turn, it returns
-// the question and, from the end, as many messages as fit and begin with one from the model, so
-// that no call lacks its result and no result lacks its call.
+// shortened returns at most the given number of messages of a turn. If the turn has more, it
+// returns the question and as many messages from the end as fit. These begin with a message from
+// the model, so that no call lacks its result and no result lacks its call.
 func shortened(turn []actors.Message, most int) []actors.Message {
 	if len(turn) <= most {
 		return turn
@@ -265,7 +265,7 @@ func (t thread) prompt(ctx context.Context, turn int) (prompt *actors.Prompt, en
 			agent = rec.Address
 		}
 		if !agent.IsZero() && rec.Address == agent {
-			ended, failed = rec.IsOutcome(), rec.Status == record.StatusFailed // not ended if the agent is tried again
+			ended, failed = rec.IsOutcome(), rec.Status == record.StatusFailed // the agent has not ended if it is tried again
 		}
 		compensable = compensable || rec.Detail != nil && rec.Detail.Compensable
 	}

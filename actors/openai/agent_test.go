@@ -75,7 +75,7 @@ func runWithFailures(t *testing.T, watch func(context.Context) context.Context) 
 	return string(data)
 }
 
-// TestStreamingLeavesTheSameRecords compares the times of the records, too: the clock of every
+// TestStreamingLeavesTheSameRecords also compares the times of the records: the clock of every
 // bubble starts at the same time.
 func TestStreamingLeavesTheSameRecords(t *testing.T) {
 	var plain, streamed string
@@ -90,8 +90,8 @@ func TestStreamingLeavesTheSameRecords(t *testing.T) {
 	require.Equal(t, plain, strings.ReplaceAll(streamed, "   \"first_token\": 0,\n", ""), "except for what only a stream shows")
 }
 
-// The loop over a stream is left early. The call ends normally, and no goroutine is
-// left in the bubble.
+// The loop over a stream is left early. The call ends normally, and no goroutine remains in the
+// bubble.
 func TestAnAbandonedLoopLeavesNothing(t *testing.T) {
 	for _, api := range []openai.API{openai.Chat, openai.Responses} {
 		synctest.Test(t, func(t *testing.T) {

@@ -36,7 +36,7 @@ type answer struct {
 	details         []json.RawMessage          // pieces of reasoning_details
 	items           []json.RawMessage          // output items of the Responses API
 	needsItems      bool                       // items contain more than the message does, and must be sent back
-	doneItems       []json.RawMessage          // completed items of a Responses stream, before its last event
+	doneItems       []json.RawMessage          // items completed by a Responses stream before its last event
 	streamedBytes   int                        // bytes received in deltas of a Responses stream
 	started         func()                     // called for each piece of the answer
 }
@@ -110,12 +110,12 @@ func (a *answer) response(req actors.Request, wire string) actors.Response {
 	case len(message.ToolCalls) > 0 && resp.Finish == actors.FinishStop:
 		resp.Finish = actors.FinishToolCalls
 	case len(message.ToolCalls) == 0 && resp.Finish == actors.FinishToolCalls:
-		resp.Finish = actors.FinishStop // no calls to wait for
+		resp.Finish = actors.FinishStop // there are no calls to wait for
 	}
 	return resp
 }
 
-// finishOf translates the finish reason of a service. An empty reason means stop.
+// finishOf translates a service's finish reason. An empty reason means "stop".
 func finishOf(reason string) actors.Finish {
 	switch strings.ToLower(reason) {
 	case "", "stop", "end_turn", "eos", "stop_sequence", "completed":
@@ -134,9 +134,9 @@ func finishOf(reason string) actors.Finish {
 	return actors.FinishOther
 }
 
-// toolCalls returns the tool calls, each with a unique ID, so that each result can be assigned to
-// its call: some services send no IDs, or the same ID twice. A new ID does not occur elsewhere in
-// the conversation.
+// toolCalls returns the tool calls, each with a unique ID, so that every result can be matched to
+// its call: some services send no IDs, or send the same ID twice. A newly assigned ID does not
+// occur anywhere else in the conversation.
 func (a *answer) toolCalls(req actors.Request) []actors.ToolCall {
 	if len(a.calls) == 0 {
 		return nil

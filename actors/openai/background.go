@@ -64,17 +64,17 @@ func (c *caller) inBackground(ctx context.Context, x *exchange, w wire, a *answe
 	case failure != nil:
 		return x, failure
 	case err != nil:
-		x.hint = "" // the recorded error already has the hint
+		x.hint = "" // the recorded error already contains the hint
 		return x, err
 	case sent && a.finish != "":
 		return x, nil // the response was complete at once
-	case id == "": // the response was complete at once and has no ID, so the answer is lost
+	case id == "": // the response was complete at once but has no ID, so the answer is lost
 		return x, c.send(ctx, x, w, a, name, nil)
 	}
 	return c.poll(ctx, w, a, id)
 }
 
-// poll requests a response until it is complete or ctx ends. It returns the last
+// poll requests a response repeatedly until it is complete or ctx ends. It returns the last
 // exchange.
 func (c *caller) poll(ctx context.Context, w wire, a *answer, id string) (*exchange, error) {
 	failures := 0

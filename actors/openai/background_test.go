@@ -82,8 +82,8 @@ func TestARetryInBackgroundModeCreatesANewResponse(t *testing.T) {
 	})
 }
 
-// The service refuses the first request, and answers the second one at once. Neither
-// uses a stream, although the call is watched.
+// The service refuses the first request and answers the second one at once. Neither uses a stream,
+// although the call is watched.
 func TestRequestsInBackgroundModeFailAndSucceedAsOthersDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		replies := []*http.Response{
@@ -115,7 +115,7 @@ func TestRequestsInBackgroundModeFailAndSucceedAsOthersDo(t *testing.T) {
 	})
 }
 
-// background makes one call in background mode in a run that is stored.
+// background makes one call in background mode in a stored run.
 func background(args ...string) error {
 	ctx := context.Background()
 	store, err := filestore.New(args[0])

@@ -20,13 +20,13 @@ import (
 	"github.com/reprise-go/reprise/core/live"
 )
 
-// A caller calls a model. After construction, only the set of models without encrypted
-// reasoning changes.
+// A caller calls a model. After construction, only its set of models without encrypted reasoning
+// changes.
 type caller struct {
 	model       Model
 	service     endpoint
 	configErr   error    // nil if requests can be sent
-	hint        string   // appended to errors about a missing key
+	hint        string   // appended to error messages about a missing key
 	noEncrypted sync.Map // names of models that do not support encrypted reasoning
 	external    bool     // the client was passed to WithClient
 	host        string   // host of the service; empty if unknown
@@ -100,7 +100,7 @@ func (c *caller) ask(ctx context.Context, req actors.Request) (actors.Response, 
 	return withoutFormatTool(resp, formatTool), nil
 }
 
-// wireOf returns the wire for a model, without features that the service has refused.
+// wireOf returns the wire for a model, without the features that the service has refused for it.
 func (c *caller) wireOf(name string, w wire) wire {
 	if r, ok := w.(responsesWire); ok && r.encrypted {
 		_, refused := c.noEncrypted.Load(name)
@@ -151,8 +151,8 @@ func (c *caller) try(ctx context.Context, w wire, name string, req actors.Reques
 }
 
 // inForeground makes a request that asks for the answer in the reply. If the service queues the
-// request anyway, inForeground polls for the answer; FirstToken and Idle do not limit the polling. It
-// returns the last exchange.
+// request instead, inForeground polls for the answer; FirstToken and Idle do not limit the polling.
+// It returns the last exchange.
 func (c *caller) inForeground(ctx context.Context, x *exchange, w wire, a *answer, name string) (*exchange, error) {
 	watched, watchdog := newWatchdog(ctx, c.model.FirstToken, c.model.Idle)
 	defer watchdog.stop()
@@ -242,7 +242,7 @@ func (c *caller) isOpenAI() bool {
 	return c.model.AzureAPIVersion != ""
 }
 
-// origin identifies an API of a service, for data that is sent back only there.
+// origin identifies an API of a service, so that data is sent back only to where it came from.
 func (c *caller) origin(api string) string {
 	if c.host == "" {
 		return api
@@ -250,7 +250,7 @@ func (c *caller) origin(api string) string {
 	return api + " " + c.host
 }
 
-// withFormatTool makes the model answer with a tool call.
+// withFormatTool makes the model give its answer as a tool call.
 func withFormatTool(req actors.Request) actors.Request {
 	f := req.Options.Format
 	req.Options.Format = nil

@@ -102,8 +102,8 @@ func (w chatWire) body(model string, req actors.Request, stream bool) ([]byte, e
 	return withExtra(out, o.ExtraBody)
 }
 
-// messages converts a conversation. The API accepts pictures only in user messages, so
-// pictures returned by tools follow the results in a user message.
+// messages converts a conversation. The API accepts pictures only in user messages, so pictures
+// returned by tools are put in a user message after the results.
 func (w chatWire) messages(all []actors.Message) ([]any, error) {
 	out := make([]any, 0, len(all))
 	messages := make([]chatMessage, len(all))
@@ -171,7 +171,7 @@ func (w chatWire) message(out *chatMessage, msg actors.Message, parts []any) (an
 	return w.withFields(out, opaque.Message, extraFor(msg.Extra, w.host))
 }
 
-// opaque decodes opaque data of this wire. Data of other wires is ignored.
+// opaque decodes opaque data of this wire. It ignores data of other wires.
 func (w chatWire) opaque(o *actors.Opaque) (chatOpaque, error) {
 	if o == nil || o.Wire != w.origin {
 		return chatOpaque{}, nil

@@ -30,8 +30,7 @@ type groq struct {
 	Error json.RawMessage `json:"error"`
 }
 
-// objectKind records whether a reply's field "object" marks the reply as an
-// error.
+// objectKind records whether the field "object" of a reply marks the reply as an error.
 type objectKind struct{ isError bool }
 
 // UnmarshalJSON accepts any value.
@@ -163,7 +162,7 @@ func (w chatWire) event(a *answer, data []byte) (complete bool, err error) {
 		switch {
 		case piece != nil:
 			a.deltas = true
-		case !a.deltas: // otherwise the message repeats the deltas
+		case !a.deltas: // otherwise, the message only repeats the deltas
 			piece = choice.Message
 		}
 		if err := a.addChoice(choice, piece); err != nil {
@@ -281,9 +280,9 @@ func (a *answer) addPiece(m *chatAnswer, whole bool) {
 	}
 }
 
-// addCall adds a tool call or a piece of one. Pieces are matched by index; some
-// services omit the index or send the same index for all calls. fromEnd is the position
-// of the piece in its list, counted from the end.
+// addCall adds a tool call or a piece of one. Pieces are matched by index; some services omit the
+// index or send the same index for all calls. fromEnd is the position of the call or piece in its
+// list, counted from the end.
 func (a *answer) addCall(c *chatCall, whole bool, fromEnd int) {
 	if c.Custom != nil && *c.Custom != (chatCustom{}) {
 		c.Function = chatFunction{lenientText(c.Custom.Name), c.Custom.Input}
@@ -333,9 +332,8 @@ func (a *answer) repeatedCall(id, index string, f *chatFunction) int {
 	})
 }
 
-// openCall returns the index of the call that a piece belongs to, or -1 for a new call.
-// The index takes precedence over the ID, since some services invent an ID for each
-// piece.
+// openCall returns the index of the call that a piece belongs to, or -1 for a new call. The index
+// in the piece takes precedence over its ID, since some services invent an ID for each piece.
 func (a *answer) openCall(id, index string, f *chatFunction) int {
 	for i := len(a.calls) - 1; i >= 0; i-- {
 		call := a.calls[i]
@@ -356,15 +354,15 @@ func (a *answer) openCall(id, index string, f *chatFunction) int {
 	return -1
 }
 
-// isNewCall reports whether a piece with the given name begins another call. Some
-// services send all calls with the same index.
+// isNewCall reports whether a piece with the given name begins another call. This is needed because
+// some services send all calls with the same index.
 func (c *callParts) isNewCall(name string) bool {
 	return name != "" && (name != c.name || isObject(c.arguments.String()))
 }
 
 // isFollowedBy reports whether a piece begins another call even though its ID does not show it.
-// Some services send whole calls without IDs, or with equal ones. If a piece only repeats the name
-// of its call, either the piece has no arguments or the call is not complete.
+// Some services send whole calls without IDs, or with the same ID. A piece of the same call may
+// also repeat the call's name, but then the piece has no arguments or the call is not complete yet.
 func (c *callParts) isFollowedBy(f *chatFunction) bool {
 	if f.Name == "" || c.name == "" {
 		return false

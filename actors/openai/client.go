@@ -153,8 +153,8 @@ func (b *streamBody) Read(p []byte) (int, error) {
 // Close closes the stream.
 func (b *streamBody) Close() error { return b.events.Close() }
 
-// decodeRequest decodes body into a request of go-openai. It returns an error if the
-// type cannot represent the complete body.
+// decodeRequest decodes body into a request of go-openai. It returns an error if the type cannot
+// represent all of body.
 func decodeRequest(body []byte, into *goopenai.ChatCompletionRequest) error {
 	if err := json.Unmarshal(body, into); err != nil {
 		return cannotSend(err.Error())
@@ -177,7 +177,7 @@ func cannotSend(what string) error {
 	return core.Permanent(fmt.Errorf("openai: a client passed to WithClient cannot send %s; let openai.New create the client (WithAPIKey, WithBaseURL, WithHTTPClient)", what))
 }
 
-// firstMissing returns the path of the first value in want that is not in got, or "".
+// firstMissing returns the path of the first value in want that is missing from got, or "".
 func firstMissing(path string, want, got any) string {
 	switch want := want.(type) {
 	case map[string]any:

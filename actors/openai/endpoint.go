@@ -17,7 +17,7 @@ import (
 // WithClient, only the field client is set.
 type endpoint struct {
 	baseURL      string
-	key          string // empty if there is none
+	key          string // empty if there is no key
 	azureVersion string // API version of Azure; empty for other services
 	header       http.Header
 	client       goopenai.HTTPDoer

@@ -16,9 +16,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// An Error is an error reported by the service. Its text, like that of the wrapped error, never
-// contains the API key that was sent. errors.As finds an Error in returned errors and in errors
-// read from records. errors.Is matches [actors.ErrContextTooLong], [actors.ErrQuota],
+// An Error is an error reported by the service. Neither its text nor that of the wrapped error ever
+// contains the API key that was sent. errors.As finds an Error both in returned errors and in
+// errors read from records. errors.Is matches [actors.ErrContextTooLong], [actors.ErrQuota],
 // [actors.ErrFiltered] and [actors.ErrFormatUnsupported].
 type Error struct {
 	Status    int    // HTTP status, 400 or more; 0 if the error was reported in a successful reply or a stream without a status
@@ -57,16 +57,15 @@ func (e *Error) Error() string {
 	return text + ": " + e.Message
 }
 
-// Unwrap returns go-openai's error: a *goopenai.APIError, or a *goopenai.RequestError
-// if the body has another form. It returns nil for errors in a reply or a stream, and
-// for recorded errors.
+// Unwrap returns go-openai's error: a *goopenai.APIError, or a *goopenai.RequestError if the body
+// has a different form. It returns nil for errors in a reply or a stream, and for recorded errors.
 func (e *Error) Unwrap() error { return e.err }
 
 // HTTPStatusCode returns the status. [record.Classify] uses it.
 func (e *Error) HTTPStatusCode() int { return e.Status }
 
-// Class returns the error class according to Type and Code. If there is a status, it
-// returns [record.ClassUnknown], and the status determines the class.
+// Class returns the error class that Type and Code imply. If there is a status, Class returns
+// [record.ClassUnknown], so that the status determines the class.
 func (e *Error) Class() record.Class {
 	kind := strings.ToLower(e.Type + " " + e.Code)
 	has := func(words ...string) bool {
@@ -80,7 +79,7 @@ func (e *Error) Class() record.Class {
 	case has("invalid", "not_found", "permission", "authentication", "unsupported", "context_length"):
 		return record.ClassClient
 	}
-	return record.ClassServer // the service had accepted the request
+	return record.ClassServer // the service had already accepted the request
 }
 
 // Is reports whether target is the error that e stands for:
@@ -161,9 +160,9 @@ var contextTooLong = []string{
 
 func init() { record.RegisterErrorType[*Error]("openai.Error") }
 
-// markRetry marks e as permanent or retryable if its meaning or a header overrides the
-// status. A transient error is retried without a mark; a mark would also say that the
-// request had no effect.
+// markRetry marks e as permanent or retryable if its meaning or a header overrides the status. A
+// transient error is retried even without a mark; the mark would also mean that the request had no
+// effect.
 func markRetry(e *Error, header http.Header) error {
 	shouldRetry := header.Get("X-Should-Retry")
 	switch {
@@ -178,10 +177,10 @@ func markRetry(e *Error, header http.Header) error {
 var (
 	errNoChoices = errors.New("openai: the reply has no choices")
 
-	// errDone reports the regular end of a stream.
+	// errDone reports the normal end of a stream.
 	errDone = errors.New("done")
 
-	// errTruncated reports a stream that ended too early.
+	// errTruncated reports that a stream ended too early.
 	errTruncated = fmt.Errorf("openai: the stream ended before the answer was complete: %w", io.ErrUnexpectedEOF)
 )
 
@@ -310,8 +309,8 @@ func errorOfBody(body []byte) *Error {
 	return &Error{Message: record.Truncate(strings.Join(strings.Fields(trimmed), " "), 200)}
 }
 
-// flatError decodes an error object that is not in a field "error". It returns nil if
-// the document is not one.
+// flatError decodes an error object that is not inside a field "error". It returns nil if the
+// document is not such an object.
 func flatError(document []byte) *Error {
 	var w wireError
 	if json.Unmarshal(document, &w) != nil || w.Message == "" {
@@ -321,13 +320,13 @@ func flatError(document []byte) *Error {
 		w.Type = ""
 	}
 	if w.Code+w.Type == "" && len(w.Message) <= 200 {
-		return nil // short enough to show the whole document
+		return nil // short enough for the whole document to be shown
 	}
 	return errorOf(w)
 }
 
-// A connectionError marks an error that core does not recognize as a connection
-// failure before the response.
+// A connectionError marks an error as a connection failure before the response. It is for errors
+// that core does not recognize as such.
 type connectionError struct{ error }
 
 func (e *connectionError) Unwrap() error       { return e.error }

@@ -25,7 +25,7 @@ func Example() {
 	}
 	defer srv.Close()
 	llm := openai.New("gpt-4o-mini", openai.WithBaseURL(srv.URL()), actors.WithRetry(core.RetryConfig{
-		InitialDelay: core.NoDelay, // use only the delay of the service
+		InitialDelay: core.NoDelay, // use only the delay requested by the service
 	}))
 
 	st := state.New()

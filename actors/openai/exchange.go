@@ -20,7 +20,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Maximum sizes of a reply and of a failure's body, in bytes.
+// The maximum sizes of a reply and of the body of a failure, in bytes.
 const (
 	maxReply   = 256 << 20
 	maxFailure = 64 << 10
@@ -34,7 +34,7 @@ type exchange struct {
 	body     []byte // request body; nil if there is none
 	stream   bool
 	external bool   // sent by a client passed to WithClient
-	hint     string // appended to errors about a missing key
+	hint     string // appended to error messages about a missing key
 	end      func() // cancels a stream that does not end after its last event; nil without a stream
 
 	status         int // 0 without a response
@@ -49,8 +49,8 @@ type exchange struct {
 	secrets       []string
 }
 
-// watch returns a context with the hooks for the request. For a client passed to
-// WithClient, they also observe the request headers.
+// watch returns a context with the hooks for the request. For a client passed to WithClient, the
+// hooks also observe the request headers.
 func (x *exchange) watch(ctx context.Context) context.Context {
 	x.trace.GotConn = x.gotConn
 	if x.external {
@@ -61,7 +61,7 @@ func (x *exchange) watch(ctx context.Context) context.Context {
 
 func (x *exchange) gotConn(httptrace.GotConnInfo) { x.connected.Store(true) }
 
-// addSecrets remembers credentials in a request header. Services quote the key in error
+// addSecrets remembers the credentials in a request header, because services quote the key in error
 // messages.
 func (x *exchange) addSecrets(name string, values []string) {
 	switch http.CanonicalHeaderKey(name) {
@@ -82,8 +82,8 @@ func (x *exchange) addSecrets(name string, values []string) {
 	}
 }
 
-// minSecret is the minimum length of a secret. Shorter values are placeholders, such as
-// "none" for a server without keys, and would be redacted inside words.
+// minSecret is the minimum length of a secret. Shorter values are placeholders, such as "none" for
+// a server without keys; redacting them would change parts of words.
 const minSecret = 8
 
 func (x *exchange) redact(text string) string {
@@ -162,7 +162,7 @@ func (x *exchange) responseError(resp *http.Response) error {
 	return refusal
 }
 
-// explain adds to an error what core needs: its class, and how long to wait.
+// explain adds to an error what core needs to know: its class and how long to wait.
 func (x *exchange) explain(ctx context.Context, err error) error {
 	err = x.classify(ctx, err)
 	var e *Error
@@ -219,8 +219,8 @@ func (x *exchange) serviceError(err error) *Error {
 	return e
 }
 
-// estimate returns the approximate usage of a stream that broke off, at four bytes per
-// token. The service does not report the usage in that case.
+// estimate returns the approximate usage of a stream that broke off, assuming four bytes per token.
+// The service does not report the usage of such a stream.
 func estimate(body []byte, a *answer) core.Usage {
 	if !a.usage.IsZero() {
 		return a.usage

@@ -27,7 +27,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Each case uses a new connection and a reused one, for which net/http returns
+// Each case is tested with a new connection and with a reused one, for which net/http returns
 // different errors.
 func TestTransientFailuresAreRetried(t *testing.T) {
 	for _, tc := range []struct {
@@ -84,8 +84,8 @@ func TestTransientFailuresAreRetried(t *testing.T) {
 	}
 }
 
-// A model whose calls must not be repeated is called only once if the service may have answered,
-// and is called again if the service cannot have answered.
+// A model whose calls must not be repeated is called only once if the service may have answered. It
+// is called again only if the service cannot have answered.
 func TestCallsThatMustNotBeRepeated(t *testing.T) {
 	for _, tc := range []struct {
 		name    string

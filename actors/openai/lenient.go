@@ -17,8 +17,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Services use different JSON types for the same fields. The types below accept them
-// all.
+// Services use different JSON types for the same fields. The types below accept all of them.
 
 // A lenient value ignores data of an unexpected type. It is used for optional parts of
 // an answer.
@@ -48,8 +47,8 @@ func (t *lenientText) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// unquote decodes a string. Most strings in streams have no escapes, and need no decoder. A string
-// equal to *into needs no allocation.
+// unquote decodes a string. Most strings in streams have no escapes and can be used as they are. A
+// string equal to *into needs no allocation.
 func unquote(data []byte, into *string) error {
 	if bytes.IndexByte(data, '\\') >= 0 || !utf8.Valid(data) {
 		return jsonv1.Unmarshal(data, into)
@@ -78,11 +77,11 @@ func (n *lenientInt) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// A lenientCount is a lenientInt that counts tokens. A negative number, such as -1 for an
-// unknown count, becomes zero: no answer may lower a run's usage.
+// A lenientCount is a lenientInt that counts tokens. A negative number, such as -1 for an unknown
+// count, becomes zero, since no answer may lower a run's usage.
 type lenientCount int
 
-// UnmarshalJSON accepts what a lenientInt accepts.
+// UnmarshalJSON accepts the same values as a lenientInt.
 func (c *lenientCount) UnmarshalJSON(data []byte) error {
 	var n lenientInt
 	err := n.UnmarshalJSON(data)
@@ -108,8 +107,8 @@ func (c *lenientCost) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// A lenientIndex is an integer stored as text, since it is only used as an identifier.
-// null is empty.
+// A lenientIndex is an integer stored as text, since it is used only as an identifier. null is
+// empty.
 type lenientIndex string
 
 // UnmarshalJSON accepts a number or a string that contains one.
@@ -126,8 +125,8 @@ func (i *lenientIndex) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// A lenientArguments accepts the arguments of a tool call as a string that contains
-// JSON or as a JSON value. null is empty.
+// A lenientArguments accepts the arguments of a tool call either as a string that contains JSON or
+// as a JSON value. null is empty.
 type lenientArguments string
 
 // UnmarshalJSON accepts either form.

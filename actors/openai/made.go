@@ -11,7 +11,7 @@ import (
 
 // Output other than text: log probabilities, citations, images and audio.
 
-// wireLogprob is the log probability of a token, on both wires.
+// wireLogprob is the log probability of a token, in both APIs.
 type wireLogprob struct {
 	Token   string        `json:"token"`
 	Logprob float64       `json:"logprob"`

@@ -22,8 +22,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// The tests in this file use replies that real services have sent and that were
-// misread.
+// The replies in the tests of this file were sent by real services and were once misread.
 
 // streamOf returns a stream of the given events.
 func streamOf(events ...string) openaitest.Step {
@@ -38,7 +37,7 @@ func once(t *testing.T, api openai.API, step openaitest.Step) (actors.Response, 
 	return model.LLM(actors.WithRetry(core.RetryConfig{MaxAttempts: 1})).Call(t.Context(), question)
 }
 
-// Snowflake and some gateways send all fields.
+// Snowflake and some gateways send all fields, even empty ones.
 func TestFieldsFilledWithZerosCountAsMissing(t *testing.T) {
 	const zeros = `"refusal":"","function_call":{"name":"","arguments":""},"tool_calls":[{"index":0,"id":"","type":"","function":{"name":"","arguments":""},"custom":{"name":"","input":""}}],"audio":{"id":"","data":"","transcript":"","expires_at":0},"annotations":[],"images":null,"extra_content":null`
 	const failure = `"error":{"message":"","type":"","param":"","code":0,"metadata":{"raw":""}}`
@@ -109,7 +108,7 @@ func TestGroqsUsageIsFound(t *testing.T) {
 	require.Equal(t, core.Usage{InputTokens: 21, OutputTokens: 3}, got.Usage)
 }
 
-// If Groq's parser rejects a call, Groq reports this both in a plain reply and in a stream.
+// If Groq's parser rejects a call, Groq reports this both in plain replies and in streams.
 func TestACallThatGroqCannotReadGoesToTheModel(t *testing.T) {
 	const body = `{"error":{"message":"Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.","type":"invalid_request_error","code":"tool_use_failed","failed_generation":"<function=f>{\"n\": one}</function>"}}`
 	for name, step := range map[string]openaitest.Step{
@@ -173,7 +172,7 @@ func TestAQueuedResponseIsAskedForAndNotBegunAgain(t *testing.T) {
 	}
 }
 
-// A second request would be charged again.
+// A second request would be charged again, so the queued response is polled instead.
 func TestAResponseThatWasQueuedUnaskedIsPolledForAsLongAsItTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked []string
@@ -317,7 +316,7 @@ func TestKeyFromTheEnvironmentIsSentToOthersOnlyOnRequest(t *testing.T) {
 	require.Equal(t, "Bearer sk-of-the-environment", header)
 }
 
-// Perplexity sends the cost as an object. Such answers were once rejected, although
+// Perplexity sends the cost as an object. Answers with such a cost were once rejected, although
 // they had to be paid for.
 func TestCostThatIsNotANumberDoesNotLoseTheAnswer(t *testing.T) {
 	for cost, want := range map[string]float64{

@@ -31,8 +31,8 @@ func WithAPIKey(key string) actors.Option {
 	return modelOption("openai.WithAPIKey", func(m *Model) { m.APIKey = key })
 }
 
-// WithAPIKeyEnv selects the environment variable that holds the API key, such as
-// GROQ_API_KEY. Use it also to send OPENAI_API_KEY to a base URL set by the program.
+// WithAPIKeyEnv selects the environment variable that holds the API key, such as GROQ_API_KEY. It
+// is also the way to send OPENAI_API_KEY to a base URL set by the program.
 func WithAPIKeyEnv(name string) actors.Option {
 	return modelOption("openai.WithAPIKeyEnv", func(m *Model) { m.APIKeyEnv = name })
 }
@@ -50,10 +50,10 @@ func WithHTTPClient(client *http.Client) actors.Option {
 	return modelOption("openai.WithHTTPClient", func(m *Model) { m.HTTPClient = client })
 }
 
-// WithClient makes the LLM use an existing go-openai client. The client's own key, base
-// URL and HTTP client are used, and the environment is not read. Such a client cannot
-// send everything that this package can, and does not report how its streams ended;
-// errors mention this where it matters.
+// WithClient makes the LLM use an existing go-openai client. The client's own key, base URL and
+// HTTP client are used, and the environment is not read. Such a client cannot send everything that
+// this package can, and it does not report how its streams ended; errors mention this where it
+// matters.
 func WithClient(client *goopenai.Client) actors.Option {
 	return modelOption("openai.WithClient", func(m *Model) { m.Client = client })
 }
@@ -79,15 +79,15 @@ type Model struct {
 	// addresses.
 	Name string
 
-	// APIKey is the API key. Defaults to the environment variable OPENAI_API_KEY,
-	// unless BaseURL is set to a service other than OpenAI: the key is sent there only
-	// if APIKeyEnv selects it. A service at another BaseURL may not need a key. If
-	// OpenAI's key is missing, the first call fails; the constructor does not panic,
-	// because a missing key is an error of the environment, not of the program.
+	// APIKey is the API key. Defaults to the environment variable OPENAI_API_KEY. If BaseURL is set
+	// to a service other than OpenAI, however, that key is sent there only if APIKeyEnv selects it;
+	// such a service may not need a key. If OpenAI's key is missing, the first call fails; the
+	// constructor does not panic, because a missing key is an error in the environment, not in the
+	// program.
 	APIKey string
 
-	// APIKeyEnv is the name of the environment variable that holds the key. If
-	// APIKeyEnv is set but the variable is not, the first call fails.
+	// APIKeyEnv is the name of the environment variable that holds the key. If APIKeyEnv is set but
+	// the variable it names is not, the first call fails.
 	APIKeyEnv string
 
 	// BaseURL is the base URL of the API. Defaults to the environment variable
@@ -106,7 +106,7 @@ type Model struct {
 	// timeout.
 	HTTPClient *http.Client
 
-	// Client, if set, is used instead of the fields above, which must be empty. See
+	// Client, if set, is used instead of the fields above, which must then be empty. See
 	// [WithClient].
 	Client *goopenai.Client
 
@@ -116,10 +116,10 @@ type Model struct {
 	// Options are the default options for requests.
 	Options actors.ModelOptions
 
-	// FirstToken limits the time until the first part of the answer, and Idle the time
-	// without any data. An attempt that exceeds a limit fails with a timeout and is
-	// retried. 0 means no limit. If either of them is set, replies are streamed. The
-	// whole attempt is limited by actors.WithAttemptTimeout.
+	// FirstToken limits the time until the first part of the answer, and Idle the time without any
+	// data. If an attempt exceeds one of these limits, it fails with a timeout and is retried. 0
+	// means no limit. If either of them is set, replies are streamed. To limit the whole attempt,
+	// use actors.WithAttemptTimeout.
 	FirstToken, Idle time.Duration
 }
 

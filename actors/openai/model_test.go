@@ -174,8 +174,8 @@ func TestOptionsOfTheModelAreSentWithEachRequest(t *testing.T) {
 	}
 }
 
-// Compatible services accept max_tokens, and some ignore max_completion_tokens;
-// OpenAI's newer models refuse max_tokens.
+// Compatible services accept max_tokens, and some of them ignore max_completion_tokens; OpenAI's
+// newer models refuse max_tokens.
 func TestTheLimitOnTokensIsSentInTheFieldThatTheServiceKnows(t *testing.T) {
 	for _, tc := range []struct{ baseURL, model, want string }{
 		{"https://api.openai.com/v1", "gpt-4o", "max_completion_tokens"},

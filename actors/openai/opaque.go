@@ -25,8 +25,8 @@ func (a *answer) keepField(field string, value json.RawMessage) {
 	a.message = o.Message
 }
 
-// markReasoning marks a field that must be sent back with the complete reasoning. Its
-// value is set by finishMessage.
+// markReasoning marks a field in which the complete reasoning must be sent back. finishMessage sets
+// its value.
 func (a *answer) markReasoning(field string, there bool) {
 	if there && a.reasoning.Len() > 0 {
 		a.keepField(field, nil)
@@ -54,8 +54,8 @@ func (a *answer) addDetails(details json.RawMessage, whole bool) {
 	a.details = append(a.details, pieces...)
 }
 
-// joinDetails joins the pieces of a stream. Text that arrived in several pieces is sent back in one
-// piece.
+// joinDetails joins the pieces of reasoning details from a stream. Text that arrived in several
+// pieces is sent back as one piece.
 func joinDetails(pieces []json.RawMessage) json.RawMessage {
 	var joined []map[string]any
 	for _, piece := range pieces {

@@ -73,8 +73,8 @@ func source(p actors.Part, mime string) string {
 
 func textPart(text string) map[string]any { return map[string]any{"type": "text", "text": text} }
 
-// convertParts checks the parts, converts each to the form of an API, and adds its extra fields for
-// the host.
+// convertParts checks the parts, converts each of them to the form that an API uses, and adds its
+// extra fields for the host.
 func convertParts(parts []actors.Part, host string, convert func(p actors.Part, mime string) (map[string]any, error)) ([]any, error) {
 	var out []any
 	for i, p := range parts {

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pieces are events of streams. Each contains a word or a few letters; a long answer has thousands
-// of events.
+// pieces are stream events that each contain a word or a few letters. A long answer has thousands
+// of such events.
 var pieces = map[string]struct {
 	wire  wire
 	event string

@@ -9,9 +9,9 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// A server identifies a model's service in the attributes of attempts.
+// A server identifies a model's service in the attributes of an attempt.
 type server struct {
-	provider string // OpenTelemetry's name for the provider, or else the host
+	provider string // OpenTelemetry's name for the provider; otherwise the host
 	address  string
 	port     int
 }
@@ -36,8 +36,7 @@ func serverOf(u *url.URL) server {
 	return s
 }
 
-// providers are the services that OpenTelemetry's semantic conventions name, by their
-// domains.
+// providers are the services named in OpenTelemetry's semantic conventions, with their domains.
 var providers = [...]struct{ domain, name string }{
 	{"api.openai.com", "openai"},
 	{"openai.azure.com", "azure.ai.openai"},
@@ -59,7 +58,7 @@ var providers = [...]struct{ domain, name string }{
 	{"ml.cloud.ibm.com", "ibm.watsonx.ai"},
 }
 
-// annotate records the server in the attributes of the attempt.
+// annotate adds the server to the attributes of the attempt.
 func (s server) annotate(ctx context.Context) {
 	if s.address == "" {
 		return

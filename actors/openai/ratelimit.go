@@ -9,8 +9,8 @@ import (
 	"github.com/reprise-go/reprise/core/httperror"
 )
 
-// retryAfter returns the delay that a failed response asks for: in the Retry-After header, in
-// the body, or, for a 429, in rate limit headers.
+// retryAfter returns the delay that a failed response asks for in the Retry-After header, in the
+// body, or, for a 429, in rate limit headers.
 func retryAfter(e *Error, header http.Header, now time.Time) (time.Duration, bool) {
 	if d, ok := httperror.RetryAfter(header, now); ok {
 		return d, true
@@ -26,8 +26,8 @@ func retryAfter(e *Error, header http.Header, now time.Time) (time.Duration, boo
 	return 0, false
 }
 
-// limitReset returns the time until the exhausted limit is reset: the latest reset
-// among the limits with nothing left or, if there are none, the earliest reset.
+// limitReset returns the time until the exhausted limit is reset: the latest reset among the limits
+// with nothing left or, if there are no such limits, the earliest reset of all.
 func limitReset(header http.Header, now time.Time) (time.Duration, bool) {
 	var latest, earliest time.Duration
 	for name, values := range header {

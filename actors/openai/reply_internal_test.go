@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// chatDocuments lists replies and events that services send, and stranger ones.
+// chatDocuments lists replies and events that services send, and some stranger ones.
 var chatDocuments = []string{
 	`{"id":"x","model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"word "},"finish_reason":null}]}`,
 	`{"id":7,"model":null,"choices":[{"index":"0","delta":{"content":null,"reasoning_content":"Hm.","refusal":null}}],"usage":null}`,

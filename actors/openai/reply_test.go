@@ -132,8 +132,7 @@ func TestUsageIsReadInEveryForm(t *testing.T) {
 	}
 }
 
-// Services also report errors with a success status, if they fail after they have sent the
-// status.
+// Services also report errors with a success status, when they fail after sending the status.
 func TestAnErrorInASuccessIsAnError(t *testing.T) {
 	for _, tc := range []struct {
 		name, body string
@@ -214,7 +213,7 @@ func TestARedirectThatLosesTheRequestIsAnError(t *testing.T) {
 		require.ErrorContains(t, err, "redirects from "+srv.URL+"/old/chat/completions to "+srv.URL+"/new/chat/completions")
 		srv.Close()
 	}
-	// 307 and 308 keep method and body.
+	// 307 and 308 keep the method and the body.
 	mux := http.NewServeMux()
 	mux.HandleFunc("/old/chat/completions", func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, "/new/chat/completions", http.StatusTemporaryRedirect)
@@ -313,7 +312,7 @@ func TestMeaningOfAFailureIsFoundLiveAndOnReplay(t *testing.T) {
 		t.Run(tc.want.Error(), func(t *testing.T) {
 			srv := openaitest.New(t, openaitest.Raw(tc.status, tc.body))
 			store := memstore.New()
-			for range 2 { // the second time, it is recalled
+			for range 2 { // the second time, the call is recalled
 				st, err := state.Open(t.Context(), store, "r")
 				require.NoError(t, err)
 				_, err = llmAt(t, srv.URL(), atOnce).Call(st.Context(t.Context()), question)
@@ -332,7 +331,7 @@ func TestMeaningOfAFailureIsFoundLiveAndOnReplay(t *testing.T) {
 	}
 }
 
-// Some services need some of their data sent back: DeepSeek its reasoning, Gemini its signatures,
+// Some services need part of their data sent back: DeepSeek its reasoning, Gemini its signatures,
 // OpenRouter its details.
 func TestOpaqueDataIsSentBackToItsService(t *testing.T) {
 	const first = `{"choices":[{"message":{"role":"assistant","content":"Let me look.","reasoning_content":"Hm.","reasoning_details":[{"type":"reasoning.encrypted","data":"xyz","index":0}],
@@ -356,7 +355,7 @@ func TestOpaqueDataIsSentBackToItsService(t *testing.T) {
 	require.JSONEq(t, `{"role":"assistant","content":"Let me look.","reasoning_content":"Hm.","reasoning_details":[{"type":"reasoning.encrypted","data":"xyz","index":0}],
 		"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"},"extra_content":{"google":{"thought_signature":"c2ln"}}}]}`, string(body.Messages[1]))
 
-	// Other services would refuse it.
+	// Other services would refuse the data.
 	next.Messages[1].Opaque.Wire = "chat api.elsewhere.example"
 	_, err = llm.Call(t.Context(), next)
 	require.NoError(t, err)

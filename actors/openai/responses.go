@@ -8,8 +8,8 @@ import (
 	"github.com/reprise-go/reprise/actors"
 )
 
-// responsesWire implements the Responses API. By default, nothing is stored at the service: each
-// request contains the whole conversation.
+// responsesWire implements the Responses API. By default, the service stores nothing: each request
+// contains the whole conversation.
 type responsesWire struct {
 	origin    string // identifies the source of opaque data
 	host      string
@@ -54,7 +54,7 @@ func (w responsesWire) body(model string, req actors.Request, stream bool) ([]by
 	}
 	for _, spec := range req.Tools {
 		tool := functionToolOf(spec)
-		tool.Type, tool.Strict = "function", &spec.Strict // this API defaults to strict
+		tool.Type, tool.Strict = "function", &spec.Strict // in this API, strict is the default
 		out.Tools = append(out.Tools, tool)
 	}
 	if hasTools(&req) {
@@ -170,11 +170,10 @@ func (w responsesWire) withExtra(item inputMessage, extra actors.Extra) (any, er
 	return json.RawMessage(data), err
 }
 
-// opaqueItems returns the items that the service sent, in order. For calls, the IDs and
-// arguments of the message are used, since IDs may have been replaced and malformed
-// arguments removed. The input of a custom tool is text, which is sent unchanged. Items are sent
-// without their IDs, since the service does not store them. The IDs of calls to custom tools are
-// added to custom.
+// opaqueItems returns the items that the service sent, in order. For calls, it uses the IDs and
+// arguments in the message, since IDs may have been replaced and malformed arguments removed. The
+// input of a custom tool is text and is sent unchanged. Items are sent without their IDs, since the
+// service does not store them. The IDs of calls to custom tools are added to custom.
 func (w responsesWire) opaqueItems(msg actors.Message, custom map[string]bool) ([]any, error) {
 	var raw []json.RawMessage
 	if err := json.Unmarshal(msg.Opaque.Data, &raw); err != nil {
@@ -193,7 +192,7 @@ func (w responsesWire) opaqueItems(msg actors.Message, custom map[string]bool) (
 			case len(calls) > 0 && calls[0].Name == string(head.Name):
 				items = append(items, inputCall{"function_call", calls[0].ID, validName(calls[0].Name), arguments(calls[0].Arguments)})
 				calls = calls[1:]
-			case msg.Text != "" && msg.Text == string(head.Arguments): // withoutFormatTool made it the answer
+			case msg.Text != "" && msg.Text == string(head.Arguments): // withoutFormatTool made the call the answer
 				items = append(items, inputMessage{Role: "assistant", Content: msg.Text})
 			}
 		case "custom_tool_call":

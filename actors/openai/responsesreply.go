@@ -97,7 +97,7 @@ func (w responsesWire) addReply(a *answer, reply *responsesReply) (complete bool
 	return true, nil
 }
 
-// addItem adds the content of an output item, and keeps the raw item.
+// addItem adds the content of an output item and keeps the raw item.
 func (a *answer) addItem(item *outputItem, raw json.RawMessage) {
 	if raw != nil {
 		a.items = append(a.items, raw)
@@ -148,7 +148,7 @@ type responsesEvent struct {
 	Param       lenientText      `json:"param"`
 }
 
-// event processes one event of a stream. Deltas are only emitted; the answer is taken
+// event processes one event of a stream. Deltas are emitted but not collected; the answer is taken
 // from the last event, which contains all of it.
 func (w responsesWire) event(a *answer, data []byte) (complete bool, err error) {
 	if isDone(data) {

@@ -30,7 +30,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// each publishes to several publishers.
+// each publishes records to several publishers.
 type each []state.Publisher
 
 func (all each) Publish(r record.Record) {
@@ -39,7 +39,7 @@ func (all each) Publish(r record.Record) {
 	}
 }
 
-// The service quotes the key wherever it can; it must not appear anywhere afterwards.
+// The service quotes the key wherever it can, but the key must not appear anywhere afterwards.
 func TestAPlantedKeyIsNowhere(t *testing.T) {
 	bodies := []string{
 		`{"error":{"message":"KEY","type":"KEY","code":"KEY","param":"KEY"}}`,
@@ -51,8 +51,8 @@ func TestAPlantedKeyIsNowhere(t *testing.T) {
 		"data: {\"type\":\"response.failed\",\"response\":{\"status\":\"failed\",\"error\":{\"code\":\"KEY\",\"message\":\"KEY\"}}}\n\n",
 		"data: {\"type\":\"error\",\"code\":\"KEY\",\"message\":\"KEY\",\"param\":\"KEY\"}\n\n",
 	}
-	// Replies of the service. A client passed to WithClient shows its headers only to
-	// net/http.
+	// The replies of the service. Only net/http sees the headers of a client that was passed to
+	// WithClient.
 	type answer struct {
 		status int
 		body   string

@@ -66,12 +66,12 @@ func records(t testing.TB, st *state.ExecutionState, status record.Status) []rec
 	return out
 }
 
-// roundTripper answers without a network.
+// roundTripper answers requests without a network.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// anyObject is a schema for the tools of the tests.
+// anyObject is a schema for the tools in the tests.
 type anyObject struct{}
 
 func (anyObject) JSON() json.RawMessage          { return json.RawMessage(`{"type":"object"}`) }

@@ -9,8 +9,8 @@ import (
 	"io"
 )
 
-// maxEvent is the maximum size of an event. maxStray limits the text that is kept from
-// a body that is not a stream.
+// maxEvent is the maximum size of an event. maxStray limits how much text is kept from a body that
+// is not a stream.
 const (
 	maxEvent = 32 << 20
 	maxStray = 32 << 20
@@ -29,12 +29,12 @@ type eventReader struct {
 	name    []byte
 	data    []byte
 	lengths []int    // lengths of the data lines
-	pending [][]byte // events without an empty line between them
+	pending [][]byte // events that arrived without an empty line between them
 	events  int
 	stray   []byte
 }
 
-// newEventReader returns a reader of the events in r. It calls touched whenever data is received.
+// newEventReader returns a reader for the events in r. It calls touched whenever data is received.
 func newEventReader(r io.Reader, touched func()) *eventReader {
 	e := &eventReader{lines: bufio.NewScanner(notifyingReader{r, touched})}
 	e.lines.Buffer(make([]byte, 0, 4096), maxEvent)
@@ -80,7 +80,7 @@ func (e *eventReader) next() (data []byte, isError bool, err error) {
 // byteOrderMark precedes the replies of some services.
 var byteOrderMark = []byte("\ufeff")
 
-// A notifyingReader calls touched after each read with data.
+// A notifyingReader calls touched after each read that returns data.
 type notifyingReader struct {
 	r       io.Reader
 	touched func()
@@ -113,8 +113,8 @@ func (e *eventReader) field(line []byte) {
 	}
 }
 
-// dispatch returns the event. Some services omit the empty line between events: if the
-// data lines are valid JSON only separately, each is an event.
+// dispatch returns the event's data. Some services omit the empty line between events: if the data
+// lines are valid JSON only when taken separately, each of them is an event.
 func (e *eventReader) dispatch() []byte {
 	e.events++
 	if len(e.lengths) == 1 || json.Valid(e.data) {

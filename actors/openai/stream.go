@@ -12,8 +12,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// readStream processes the events of a stream to its end. It returns an error unless
-// the answer is complete.
+// readStream processes the events of a stream until the stream ends. It returns an error unless the
+// answer is complete.
 func (x *exchange) readStream(w wire, a *answer, body io.Reader, watchdog *watchdog) error {
 	events := newEventReader(body, watchdog.received)
 	complete, data := false, 0
@@ -59,8 +59,8 @@ func (x *exchange) readStream(w wire, a *answer, body io.Reader, watchdog *watch
 // drainTime is how long a stream may take to end after its last event.
 const drainTime = 50 * time.Millisecond
 
-// drain reads to the end of the response, so that net/http can reuse the connection. It
-// cancels a response that does not end soon.
+// drain reads to the end of the response so that net/http can reuse the connection. It cancels a
+// response that does not end soon.
 func drain(events io.Reader, end func()) {
 	timer := time.AfterFunc(drainTime, end)
 	defer timer.Stop()
@@ -86,8 +86,8 @@ func eventError(event []byte) error {
 	return e
 }
 
-// readWhole processes a reply that is not a stream. Some services send such a reply
-// although a stream was requested. want names what was expected.
+// readWhole processes a reply that is not a stream. Some services send such a reply even if a
+// stream was requested. want names what was expected.
 func (x *exchange) readWhole(w wire, a *answer, body []byte, want string) error {
 	body = bytes.TrimSpace(body)
 	switch {
@@ -120,7 +120,7 @@ func (x *exchange) excerpt(body []byte) string {
 // A watchdog cancels a request if the service sends nothing for too long. A nil
 // watchdog does nothing.
 type watchdog struct {
-	first, idle time.Duration // limits; 0 if there is none
+	first, idle time.Duration // limits; 0 if there is no limit
 	end         context.CancelCauseFunc
 
 	firstTimer, idleTimer *time.Timer
@@ -142,7 +142,7 @@ func newWatchdog(ctx context.Context, first, idle time.Duration) (context.Contex
 	return ctx, s
 }
 
-// received is called for all data received, including comments.
+// received is called whenever data is received, even if it is only a comment.
 func (s *watchdog) received() {
 	if s != nil && s.idleTimer != nil {
 		s.idleTimer.Reset(s.idle)
@@ -168,7 +168,7 @@ func (s *watchdog) stop() {
 	s.end(nil)
 }
 
-// cause returns err, or the timeout that caused it.
+// cause returns the timeout that caused err, or err itself if there was no timeout.
 func (s *watchdog) cause(ctx context.Context, err error) error {
 	if s == nil || err == nil {
 		return err

@@ -50,8 +50,8 @@ func (s *seen) part(part live.Part, attempt int) string {
 	return s.parts[fmt.Sprintf("%v@%d", part, attempt)]
 }
 
-// onWires runs the test for each of the APIs, with the client of the package and with
-// a client that the user passes.
+// onWires runs the test for each of the APIs, both with the package's own client and with a client
+// passed by the user.
 func onWires(t *testing.T, test func(t *testing.T, model func(srv *openaitest.Server) openai.Model)) {
 	for _, api := range []openai.API{openai.Chat, openai.Responses} {
 		for _, external := range []bool{false, true} {
@@ -126,7 +126,7 @@ func TestAStreamIsWholeOrAnError(t *testing.T) {
 	two := piece("Fi") + piece("ne.")
 	for _, tc := range []struct {
 		name, body string
-		fails      string       // part of the error; empty for success
+		fails      string       // part of the error; empty if the call succeeds
 		class      record.Class // class of the error
 	}{
 		{"as it should", two + finish + usage + done, "", 0},
@@ -263,7 +263,7 @@ func TestAStreamThatIsLeftOpenAfterItsEndHoldsUpNoCall(t *testing.T) {
 	require.Equal(t, "Fine.", got.Message.Text)
 }
 
-// slowBody returns a byte every 20 seconds.
+// slowBody returns one byte every 20 seconds.
 type slowBody struct{ strings.Reader }
 
 func (b *slowBody) Read(p []byte) (int, error) {
@@ -436,7 +436,7 @@ func TestACompleteAnswerIsKeptThoughItsStreamBreaksOff(t *testing.T) {
 	}
 }
 
-// Ollama, llama.cpp and gateways to Gemini have sent whole calls in a stream without IDs or without
+// In streams, Ollama, llama.cpp and gateways to Gemini have sent whole calls without IDs or without
 // indexes.
 func TestWholeToolCallsOfAStreamStaySeparate(t *testing.T) {
 	event := func(calls string) string { return `{"choices":[{"delta":{"tool_calls":[` + calls + `]}}]}` }
@@ -569,7 +569,7 @@ func TestASilentServiceIsRetried(t *testing.T) {
 	}
 }
 
-// Comments keep the connection alive, but are not an answer.
+// Comments keep the connection alive but are not part of an answer.
 func TestCommentsAreNotAFirstToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -648,7 +648,7 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// The headers of a refused stream, which go-openai would not expose, are read.
+// The headers of a refused stream are read, although go-openai would not expose them.
 func TestRetryAfterIsFoundAlsoWhereAStreamIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, api := range []openai.API{openai.Chat, openai.Responses} {

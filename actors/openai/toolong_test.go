@@ -67,7 +67,7 @@ func TestContextTooLongIsRecognizedForEachService(t *testing.T) {
 			require.ErrorIs(t, err, core.ErrPermanent)
 			require.Equal(t, 1, asked)
 
-			// The meaning is the same in a recorded error.
+			// The error means the same when it is read from a record.
 			var failure *openai.Error
 			require.ErrorAs(t, err, &failure)
 			data, err := json.Marshal(failure)

@@ -15,8 +15,7 @@ import (
 
 // A wire is the wire format of one of the two APIs.
 type wire interface {
-	// source identifies the API and the service that opaque data came from and is sent
-	// back to.
+	// source identifies the API and the service that opaque data comes from and is sent back to.
 	source() string
 
 	// path returns the URL path of the API.
@@ -33,7 +32,7 @@ type wire interface {
 	event(a *answer, data []byte) (complete bool, err error)
 }
 
-// A functionTool describes a function, on both wires.
+// A functionTool describes a function, in both APIs.
 type functionTool struct {
 	Type        string          `json:"type,omitempty"` // only in the Responses API
 	Name        string          `json:"name"`
@@ -54,7 +53,7 @@ func functionToolOf(spec actors.FunctionSpec) functionTool {
 	return tool
 }
 
-// toolChoice returns the tool choice in the form of the API, or nil for the service's
+// toolChoice returns the tool choice in the form that the API uses, or nil for the service's
 // default.
 func toolChoice(choice string, named func(string) any) any {
 	switch choice {
@@ -66,13 +65,13 @@ func toolChoice(choice string, named func(string) any) any {
 	return named(choice)
 }
 
-// hasTools reports whether the request has tools, including tools that the service runs.
+// hasTools reports whether the request has tools, including tools that the service runs itself.
 func hasTools(req *actors.Request) bool {
 	return len(req.Tools) > 0 || req.Options.ExtraBody["tools"] != nil
 }
 
-// withExtra encodes a body with additional fields. A nil value removes a field. Tools
-// are appended to those of the body.
+// withExtra encodes a body with additional fields. A nil value removes a field. Additional tools
+// are appended to those in the body.
 func withExtra(body any, extra map[string]any) ([]byte, error) {
 	data, err := json.Marshal(body)
 	if err != nil || len(extra) == 0 {
@@ -110,8 +109,8 @@ func concatArrays(a, b json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(append(all, more...))
 }
 
-// pairResults returns messages in which each tool result has the ID of a call. Results with
-// unknown IDs are assigned, in order, to the calls without a result.
+// pairResults returns messages in which each tool result has the ID of a call. Results with unknown
+// IDs are assigned, in order, to the calls that have no result.
 func pairResults(messages []actors.Message) []actors.Message {
 	changed := false
 	for i := range messages {
@@ -164,8 +163,8 @@ func extraFor(extra actors.Extra, host string) map[string]any {
 // noText replaces empty text, since some services refuse messages without content.
 const noText = "(empty)"
 
-// errorText returns the text of a message. Errors of tools get a prefix, since the APIs
-// have no other way to mark them.
+// errorText returns the text of a message. Tool errors get a prefix, since the APIs have no other
+// way to mark them.
 func errorText(msg actors.Message) string {
 	if msg.IsError && !strings.HasPrefix(msg.Text, "error: ") {
 		return "error: " + msg.Text
@@ -187,9 +186,8 @@ func isObject(text string) bool {
 
 var notInNames = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 
-// validName returns a function name in a form that services accept. A model may have
-// called a function with an invalid name; sending it back would make the conversation
-// unusable.
+// validName returns a function name in a form that services accept. A model may have called a
+// function by an invalid name; sending that name back would make the conversation unusable.
 func validName(name string) string {
 	if actors.CheckFunctionName(name) == nil {
 		return name
@@ -200,7 +198,7 @@ func validName(name string) string {
 
 func isSet(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// mustMarshal encodes values that cannot fail to encode: raw JSON, strings and numbers.
+// mustMarshal encodes values whose encoding cannot fail: raw JSON, strings and numbers.
 func mustMarshal(v any) json.RawMessage {
 	data, err := json.Marshal(v)
 	if err != nil {

@@ -218,7 +218,7 @@ func TestUnsupportedOptionsAreErrors(t *testing.T) {
 	}
 }
 
-// Encrypted reasoning is sent back at its original position, but only to the API that it came from.
+// Encrypted reasoning is sent back in its original position, but only to the API that it came from.
 // Malformed arguments and duplicate IDs are not sent back.
 func TestItemsOfTheResponsesAPIGoBackToItAlone(t *testing.T) {
 	const output = `{"id":"resp_1","model":"gpt-6-sol","status":"completed","output":[
@@ -256,7 +256,7 @@ func TestItemsOfTheResponsesAPIGoBackToItAlone(t *testing.T) {
 		{"type":"function_call_output","call_id":"a","output":"1"},
 		{"type":"function_call_output","call_id":"call_1","output":"2"}]`, marshaled(t, body.Input))
 
-	// The other API gets the message without the items.
+	// The other API receives the message without the items.
 	model.API = openai.Chat
 	model.Name = "gpt-4o"
 	_, err = model.LLM().Call(t.Context(), next)
@@ -265,7 +265,7 @@ func TestItemsOfTheResponsesAPIGoBackToItAlone(t *testing.T) {
 	require.Contains(t, string(srv.Requests()[2].Body), "Let me look.")
 }
 
-// A call of a custom tool is sent back as such, with its text, and so is its result.
+// A call to a custom tool is sent back as such, with its text. So is its result.
 func TestCallsOfCustomToolsAreSentBackAsSuch(t *testing.T) {
 	const call = `{"type":"custom_tool_call","id":"ctc_1","status":"completed","call_id":"c","name":"patch","input":"*** Begin"}`
 	for name, tc := range map[string]struct{ output, sent, id string }{
@@ -296,7 +296,7 @@ func TestCallsOfCustomToolsAreSentBackAsSuch(t *testing.T) {
 				call := &got.Message.ToolCalls[i]
 				messages = append(messages, actors.ToolResult(call.ID, "done"))
 				if !strings.HasPrefix(call.Arguments, "{") {
-					call.Arguments = "{}" // as an agent does, since it knows only functions
+					call.Arguments = "{}" // as an agent would, since it knows only functions
 				}
 			}
 			_, err = llm.Call(t.Context(), actors.Request{Messages: messages})
@@ -335,7 +335,7 @@ func TestAResponseIsReadAsItIs(t *testing.T) {
 	}
 }
 
-// The answer is requested as the arguments of a tool if a service has no formats.
+// If a service does not support formats, the answer is requested as the arguments of a tool.
 func TestAFormatCanBeATool(t *testing.T) {
 	format := &actors.Format{Name: "answer", Schema: json.RawMessage(`{"type":"object"}`), ByTool: true}
 	onWires(t, func(t *testing.T, model func(*openaitest.Server) openai.Model) {

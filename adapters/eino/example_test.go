@@ -21,7 +21,7 @@ import (
 // model and its tool are not called again.
 func Example() {
 	ctx := context.Background()
-	chat := newGuide() // in a program, a model of eino-ext
+	chat := newGuide() // in a real program, a model from eino-ext
 	model, err := eino.Model("guide", chat)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -49,7 +49,7 @@ func Example() {
 		}
 		return answer.Content, nil
 	})
-	store := memstore.New() // in a program, a file store
+	store := memstore.New() // in a real program, a file store
 	for range 2 {
 		st, err := state.Open(ctx, store, "run-1")
 		if err != nil {

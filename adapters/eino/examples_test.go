@@ -30,10 +30,10 @@ var changes = []struct {
 	{regexp.MustCompile(`(\w+ )?"github\.com/(cloudwego/eino-ext/.*|coze-dev/.*|cloudwego/eino-examples/devops/.*)"`), ""},
 }
 
-// names holds the names under which examples import the replaced packages.
+// names holds the names under which the examples import the replaced packages.
 var names = map[string]string{"callbacks/cozeloop": "clc", "cozeloop-go": "cozeloop", "duckduckgo/v2": "duckduckgo", "model/ark": "ark", "model/openai": "openai", "visualize": "visualize"}
 
-// changed returns the source of an example, changed so that the example runs inside a run.
+// changed returns the source of an example, changed so that it runs inside a run.
 func changed(source string) string {
 	const stub = `"github.com/cloudwego/eino-examples/stub"`
 	for _, c := range changes {

@@ -85,8 +85,7 @@ func TestChainIsResumedWithItsModel(t *testing.T) {
 	assert.Equal(t, 1, e.asked)
 }
 
-// The graph has a branch and a loop, which ends when the model has been asked three
-// times.
+// The graph has a branch and a loop, which ends after the model has been asked three times.
 func TestGraphWithALoopIsResumedAtAnyRecord(t *testing.T) {
 	build := func(e *echo) compose.Runnable[[]*schema.Message, *schema.Message] {
 		g := compose.NewGraph[[]*schema.Message, *schema.Message]()
@@ -125,8 +124,8 @@ func TestGraphWithALoopIsResumedAtAnyRecord(t *testing.T) {
 	})
 }
 
-// parallel returns a graph that asks three models at the same time. Gates set the order
-// in which they are asked.
+// parallel returns a graph that asks three models at the same time. Gates determine the order in
+// which they are asked.
 func parallel(t *testing.T, order []int, models [3]*echo) func(context.Context) (map[string]any, error) {
 	p, gates := compose.NewParallel(), [4]chan struct{}{}
 	for i := range gates {

@@ -8,12 +8,12 @@ import (
 	"github.com/cloudwego/eino/schema"
 )
 
-// newIDPrefix begins the IDs made by makeIDsUnique. The position of the call, an underscore, and the
-// original ID follow.
+// newIDPrefix begins the IDs made by makeIDsUnique. It is followed by the position of the call, an
+// underscore, and the original ID.
 const newIDPrefix = "reprise_"
 
-// makeIDsUnique replaces empty and repeated IDs of a message's calls. From eino, a tool
-// learns only the ID of its call, and eino matches results to calls by these IDs.
+// makeIDsUnique replaces empty and repeated IDs of a message's calls. The ID of its call is all
+// that eino tells a tool about the call, and eino matches results to calls by these IDs.
 func makeIDsUnique(calls []schema.ToolCall) {
 	seen := make(map[string]bool, len(calls))
 	for i := range calls {
@@ -24,7 +24,7 @@ func makeIDsUnique(calls []schema.ToolCall) {
 	}
 }
 
-// originalID returns the ID that the service gave to a call.
+// originalID returns the ID that the service originally gave to a call.
 func originalID(id string) string {
 	if rest, isNew := strings.CutPrefix(id, newIDPrefix); isNew {
 		if _, original, ok := strings.Cut(rest, "_"); ok {
@@ -35,8 +35,8 @@ func originalID(id string) string {
 }
 
 // withOriginalIDs returns the messages with the IDs that the service gave to the calls, since an ID
-// may have a meaning for the service: Gemini's is the name of the tool. The messages, which belong to
-// the graph, are not changed.
+// may mean something to the service: Gemini's is the name of the tool. The given messages, which
+// belong to the graph, are not changed.
 func withOriginalIDs(messages []*schema.Message) []*schema.Message {
 	messages = slices.Clone(messages)
 	for i, m := range messages {

@@ -48,7 +48,7 @@ func (r repeater) Generate(ctx context.Context, input []*schema.Message, opts ..
 	return m, err
 }
 
-// generated returns a call to the agent.
+// generated returns a function that calls the agent.
 func generated(agent *react.Agent) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		answer, err := agent.Generate(ctx, ask)
@@ -59,7 +59,7 @@ func generated(agent *react.Agent) func(context.Context) (string, error) {
 	}
 }
 
-// Gemini's component uses the name of the tool as the ID. Others send no ID.
+// Gemini's component uses the name of the tool as the ID. Other services send no ID.
 func TestCallsOfAMessageWithTheSameIDAreMadeOnceEach(t *testing.T) {
 	for _, id := range []string{"greet", "call_0", ""} {
 		t.Run(fmt.Sprintf("%q", id), func(t *testing.T) {

@@ -27,8 +27,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A guide is a model that twice asks for two calls of the greet tool at a time, and then says
-// goodbye. It notes its requests.
+// A guide is a model that asks twice for two calls to the greet tool at a time, and then says
+// goodbye. It records its requests.
 type guide struct {
 	mu    *sync.Mutex
 	asked *[]string
@@ -128,7 +128,7 @@ func (g *greet) tool(t testing.TB) tool.BaseTool {
 func reactAgent(t testing.TB, m model.ToolCallingChatModel, tools ...tool.BaseTool) *react.Agent {
 	durable, err := eino.Model("guide", m, quick)
 	require.NoError(t, err)
-	all, err := eino.Tools(context.Background(), tools, quick) //nolint:usetesting // also used in its own process
+	all, err := eino.Tools(context.Background(), tools, quick) //nolint:usetesting // a child process uses it, too
 	require.NoError(t, err)
 	agent, err := react.NewAgent(context.Background(), &react.AgentConfig{ //nolint:usetesting // as above
 		ToolCallingModel: durable, ToolsConfig: compose.ToolsNodeConfig{Tools: all}, MaxStep: 40,
@@ -139,20 +139,20 @@ func reactAgent(t testing.TB, m model.ToolCallingChatModel, tools ...tool.BaseTo
 
 var quick = actors.WithRetry(core.RetryConfig{InitialDelay: core.NoDelay})
 
-// ask is the input of agents.
+// ask is the input of the agents.
 var ask = []*schema.Message{schema.SystemMessage("Be polite."), schema.UserMessage("Greet everybody.")}
 
 // opened opens the run in the store, makes the call in it and closes it.
 func opened[Out any](t testing.TB, store snapshot.Store, call func(context.Context) (Out, error), options ...state.Option) (Out, *state.ExecutionState, error) {
-	st, err := state.Open(context.Background(), store, "a", options...) //nolint:usetesting // also used in its own process
+	st, err := state.Open(context.Background(), store, "a", options...) //nolint:usetesting // a child process uses it, too
 	require.NoError(t, err)
 	out, err := call(st.Context(context.Background())) //nolint:usetesting // as above
 	require.NoError(t, st.Close())
 	return out, st, err
 }
 
-// cuts calls each once for every record of the run, with a copy of the run as it would be after a
-// crash right after that record, and with the calls that already had an outcome.
+// cuts calls each once for every record of the run. It passes a copy of the run as a crash right
+// after that record would leave it, and the calls that already had an outcome.
 func cuts(t *testing.T, store snapshot.Store, each func(cut *memstore.Store, outcomes map[string]bool)) {
 	whole, err := store.Load(t.Context(), "a")
 	require.NoError(t, err)

@@ -95,8 +95,7 @@ func toolCallsOf(m *schema.Message) (calls []actors.ToolCall) {
 	return calls
 }
 
-// responseOf returns the response in the form that is recorded. The response's Raw field contains the
-// message.
+// responseOf returns the response in the form that is recorded. Its Raw field contains the message.
 func responseOf(m *schema.Message) (resp actors.Response, err error) {
 	if m == nil {
 		return resp, core.Retryable(fmt.Errorf("eino: the model returned no message"))

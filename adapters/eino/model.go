@@ -26,11 +26,11 @@ import (
 // Messages are recorded as JSON, and the graph always gets messages decoded from JSON, even before
 // the run is resumed. A value in Message.Extra therefore has the type that json.Unmarshal produces.
 // A value that JSON cannot represent makes the call fail. Options that are specific to the model's
-// implementation are applied, but are ignored when a call is compared with its record. The same
-// holds for instructions and tools, as for every LLM.
+// implementation are applied, but are ignored when a call is compared with its record. Instructions
+// and tools are also ignored, as they are for every LLM.
 //
 // Some services give several tool calls in a message the same ID, or none. The graph gets a message
-// in which each call has an ID of its own. The model gets its own IDs back.
+// in which each call has its own ID. The model gets the service's IDs back.
 //
 // Model returns an error if the name is invalid or m is nil. It panics if an option is invalid.
 func Model(name string, m model.ToolCallingChatModel, opts ...actors.Option) (model.ToolCallingChatModel, error) {
@@ -89,7 +89,7 @@ func (m *chatModel) Stream(ctx context.Context, input []*schema.Message, opts ..
 	return schema.StreamReaderFromArray([]*schema.Message{msg}), nil
 }
 
-// call makes the call, and prepares the tool calls in the answer.
+// call makes the call and prepares the tool calls in the answer.
 func (m *chatModel) call(ctx context.Context, input []*schema.Message, opts []model.Option, answer func(context.Context) (*schema.Message, error)) (*schema.Message, error) {
 	req, err := requestOf(input, m.infos, opts)
 	if err != nil {
@@ -139,8 +139,8 @@ func (m *chatModel) GetType() string {
 // itself, it does so in each attempt; otherwise the graph runs them around the call.
 func (m *chatModel) IsCallbacksEnabled() bool { return components.IsCallbacksEnabled(m.inner) }
 
-// collect returns the message that a stream contains in pieces. It emits the pieces as deltas for
-// watchers of the run.
+// collect returns the message whose pieces a stream contains. It emits the pieces as deltas for
+// those who watch the run.
 func collect(ctx context.Context, stream *schema.StreamReader[*schema.Message]) (*schema.Message, error) {
 	defer stream.Close()
 	emit := live.Emitter(ctx)

@@ -31,8 +31,8 @@ func (c caller) Stream(ctx context.Context, in []*schema.Message, _ ...model.Opt
 	return schema.StreamReaderFromArray([]*schema.Message{m}), err
 }
 
-// Some services give no IDs to calls, and others use the name of the tool. Each branch gets the call of its
-// own model.
+// Some services give calls no IDs, and others use the name of the tool. Each branch gets the call
+// that its own model requested.
 func TestModelsInParallelBranchesUseTheSameIDs(t *testing.T) {
 	for _, id := range []string{"", "greet"} {
 		t.Run(id, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestModelsInParallelBranchesUseTheSameIDs(t *testing.T) {
 			}
 			graph, err := branches.Compile(t.Context())
 			require.NoError(t, err)
-			for range 20 { // the branches take turns in any order
+			for range 20 { // each time, the branches may take turns in another order
 				_, st, err := opened(t, memstore.New(), inAgent(func(ctx context.Context) (string, error) {
 					out, err := graph.Invoke(ctx, ask)
 					return fmt.Sprint(out), err

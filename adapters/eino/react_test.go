@@ -62,7 +62,7 @@ var ways = map[string]func(t testing.TB, g *guide, greeter *greet) func(context.
 	},
 }
 
-// inAgent returns a function that makes the call inside an agent of the program.
+// inAgent returns a function that makes the call inside an agent made with package decorators.
 func inAgent(call func(context.Context) (string, error)) func(context.Context) (string, error) {
 	agent := decorators.Agent("assistant", "", func(ctx context.Context, _ person) (string, error) { return call(ctx) })
 	return func(ctx context.Context) (string, error) { return agent.Call(ctx, person{"everybody"}) }
@@ -302,7 +302,7 @@ func TestKilledProcessWithAReactAgentIsResumedByTheNext(t *testing.T) {
 		"only the turn that was cut off is asked again")
 }
 
-// sortedTail sorts the elements after the first n, since tools are executed
+// sortedTail sorts the elements after the first n, since their order varies: tools are executed
 // concurrently.
 func sortedTail(list []string, n int) []string {
 	return append(list[:n:n], sorted(list[n:])...)

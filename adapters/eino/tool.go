@@ -68,7 +68,7 @@ func Tools(ctx context.Context, tools []tool.BaseTool, opts ...actors.Option) ([
 	return all, nil
 }
 
-// A durableTool is the common part of all durable tools.
+// A durableTool is the part that all durable tools have in common.
 type durableTool struct {
 	inner tool.BaseTool
 	info  *schema.ToolInfo
@@ -76,24 +76,25 @@ type durableTool struct {
 
 	mu        sync.Mutex // guards the fields below
 	prepared  map[callKey][]preparedCall
-	cleanupAt int // number of keys in prepared above which obsolete ones are removed
+	cleanupAt int // when prepared has more keys than this, obsolete ones are removed
 }
 
-// A callKey identifies a tool call that a model has requested. Models in parallel branches of a graph may
-// use the same ID.
+// A callKey identifies a tool call that a model has requested. The scope is needed because models
+// in parallel branches of a graph may use the same ID.
 type callKey struct {
 	scope *core.Scope
 	id    string
 }
 
-// A preparedCall is a tool call that has its place in the run, with the arguments that the model gave.
+// A preparedCall is a tool call that already has its place in the run, together with the arguments
+// that the model gave.
 type preparedCall struct {
-	call      *core.PreparedCall[string, string] // nil if there is none
+	call      *core.PreparedCall[string, string] // nil if there is no prepared call
 	arguments string
 }
 
-// An argumentsSchema is the schema of a durable tool, whose input is a string. A model gets the schema
-// of the inner tool.
+// An argumentsSchema is the schema of a durable tool, whose input is a string. Models get the
+// schema of the inner tool instead.
 type argumentsSchema struct{}
 
 // JSON implements [actors.Schema].
@@ -108,7 +109,8 @@ func (argumentsSchema) Validate(arguments json.RawMessage) error {
 	return nil
 }
 
-// extraKey is the key under which a tool's description contains the durable tool, for use by models.
+// extraKey is the key under which a tool's description holds the durable tool, so that models can
+// find it.
 const extraKey = "reprise.tool"
 
 // Info implements [tool.BaseTool].
@@ -127,8 +129,8 @@ func (d *durableTool) GetType() string {
 	return name
 }
 
-// IsCallbacksEnabled implements [components.Checker]. It works like the method of a
-// durable model.
+// IsCallbacksEnabled implements [components.Checker]. It works like the same method of a durable
+// model.
 func (d *durableTool) IsCallbacksEnabled() bool { return components.IsCallbacksEnabled(d.inner) }
 
 // prepare assigns a place in the run to a tool call that a model has requested. This happens
@@ -141,7 +143,7 @@ func (d *durableTool) prepare(ctx context.Context, id, arguments string) {
 	p := d.tool.Event().Prepare(ctx, arguments)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.prepared) > d.cleanupAt { // some calls belong to ended attempts, whose graphs did not make them
+	if len(d.prepared) > d.cleanupAt { // some calls belong to ended attempts whose graphs never made them
 		maps.DeleteFunc(d.prepared, func(at callKey, _ []preparedCall) bool { return at.scope.Closed() })
 		d.cleanupAt = 2*len(d.prepared) + 16
 	}
@@ -150,8 +152,8 @@ func (d *durableTool) prepare(ctx context.Context, id, arguments string) {
 }
 
 // take removes and returns the prepared call for the tool call in ctx, if there is one. If there
-// are several, it takes the latest one with the given arguments, or just the latest if the graph
-// has changed the arguments.
+// are several, it takes the latest one with the given arguments or, if the graph has changed the
+// arguments, the latest of all.
 func (d *durableTool) take(ctx context.Context, arguments string) preparedCall {
 	at := callKey{core.ScopeOf(ctx), compose.GetToolCallID(ctx)}
 	d.mu.Lock()
@@ -191,7 +193,7 @@ func (d *durableTool) call(ctx context.Context, arguments string, f func(context
 		return d.tool.Call(context.WithValue(ctx, runKey{}, f), arguments)
 	}
 	return p.call.Execute(context.WithValue(ctx, runKey{}, func(ctx context.Context, input string) (string, error) {
-		if input == p.arguments { // otherwise, whoever approved the call has changed them
+		if input == p.arguments { // otherwise, the person who approved the call changed them
 			input = arguments
 		}
 		return f(ctx, input)
@@ -261,7 +263,7 @@ func (e enhancedTool) InvokableRun(ctx context.Context, argument *schema.ToolArg
 	return result, nil
 }
 
-// join concatenates a stream's pieces.
+// join concatenates the pieces of a stream.
 func join(stream *schema.StreamReader[string]) (string, error) {
 	defer stream.Close()
 	var all strings.Builder

@@ -7,8 +7,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// advice returns a string that states what to do about an error from the server. The string is
-// empty if there is no advice for that error.
+// advice returns a string that states what to do about an error from the server, or the empty
+// string if there is no advice for that error.
 func advice(err error) string {
 	var api *jetstream.APIError
 	switch {

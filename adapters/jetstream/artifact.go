@@ -36,8 +36,8 @@ func (s *Store) Put(ctx context.Context, data []byte) (string, error) {
 	return ref, nil
 }
 
-// putArtifact stores the data first, and then the object that names the data. If two processes put
-// the same artifact at the same time, one copy of the data is left over until GC removes it.
+// putArtifact stores the data first, and then the object that refers to the data. If two processes
+// put the same artifact at the same time, one copy of the data remains until GC removes it.
 func (s *Store) putArtifact(ctx context.Context, ref string, data []byte) error {
 	o := object{ObjectInfo: jetstream.ObjectInfo{
 		ObjectMeta: jetstream.ObjectMeta{Name: ref}, Bucket: s.names.artifacts(), NUID: nuid.Next(), Size: uint64(len(data)),
@@ -89,7 +89,7 @@ func (s *Store) Get(ctx context.Context, ref string) ([]byte, error) {
 		return nil, fmt.Errorf("%w: no artifact %.80q", snapshot.ErrNotFound, ref)
 	}
 	data, err := s.artifact(ctx, ref)
-	if err == nil && storekit.Reference(data) != ref { // another process was putting the same artifact just then
+	if err == nil && storekit.Reference(data) != ref { // another process was just putting the same artifact
 		data, err = s.artifact(ctx, ref)
 	}
 	switch {
@@ -120,7 +120,7 @@ func (s *Store) artifact(ctx context.Context, ref string) (data []byte, err erro
 	subject := s.names.objectData(o.NUID)
 	last, err := s.get(ctx, s.names.bucket(), query{Last: subject})
 	if errors.Is(err, errNotFound) {
-		return nil, nil // an empty artifact, or the data is missing
+		return nil, nil // the artifact is empty, or its data is missing
 	} else if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// The server of a benchmark runs in the process of the benchmark and shares its cores.
+// The benchmark's server runs in the benchmark's own process and shares its cores.
 func BenchmarkSyncedRecord(b *testing.B) {
 	for name, o := range map[string][]jstest.Option{"sync=default": nil, "sync=always": {jstest.WithSyncAlways()}} {
 		for _, parallel := range []int{1, 16} {
@@ -42,8 +42,8 @@ func benchStore(b *testing.B, o []jstest.Option) *jetstream.Store {
 	return s
 }
 
-// each calls do with every number below n, on the given number of goroutines. A
-// goroutine stops at its first error, which fails the benchmark.
+// each calls do with every number below n, using the given number of goroutines. A goroutine stops
+// at its first error, which makes the benchmark fail.
 func each(b *testing.B, n, parallel int, do func(i int) error) {
 	b.Helper()
 	var begun atomic.Int64
@@ -110,7 +110,7 @@ func benchmarkRuns(b *testing.B, o []jstest.Option, runs int) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
 }
 
-// BenchmarkTrivialRun starts runs and waits for them to end, with a worker in this process.
+// BenchmarkTrivialRun starts runs and waits for them to end. The worker is in this process.
 func BenchmarkTrivialRun(b *testing.B) {
 	for name, o := range map[string][]jstest.Option{"sync=default": nil, "sync=always": {jstest.WithSyncAlways()}} {
 		b.Run(name, func(b *testing.B) {
@@ -171,7 +171,7 @@ func BenchmarkList(b *testing.B) {
 }
 
 // BenchmarkSweep searches a store with many ended runs and 100 queued ones for runs to continue.
-// REPRISE_ENDED sets the number of ended runs.
+// REPRISE_ENDED is the number of ended runs.
 func BenchmarkSweep(b *testing.B) {
 	ended := 10_000
 	if set := os.Getenv("REPRISE_ENDED"); set != "" {
@@ -216,7 +216,7 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// BenchmarkRetention removes runs that have ended, as many at a time as a runner does.
+// BenchmarkRetention removes ended runs, as many at a time as a runner does.
 func BenchmarkRetention(b *testing.B) {
 	s := benchStore(b, nil)
 	each(b, b.N, 16, func(i int) error {
@@ -255,9 +255,10 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-// BenchmarkTakeover kills workers in the middle of a step, while another worker waits for jobs, or
-// before another one starts. It reports how long after the kill the other worker takes over the
-// run, and by how much the longest of these times exceeds the lease. Use it with -benchtime=20x.
+// BenchmarkTakeover kills a worker in the middle of a step. Another worker is already waiting for
+// jobs, or is started after the kill. BenchmarkTakeover reports how long after the kill the other
+// worker takes over the run, and by how much the longest of these times exceeds the lease. Use it
+// with -benchtime=20x.
 func BenchmarkTakeover(b *testing.B) {
 	url := jstest.Start(b).URL()
 	b.Run("worker=standing by", func(b *testing.B) { benchmarkTakeover(b, url, true) })
@@ -299,8 +300,8 @@ func benchmarkTakeover(b *testing.B, url string, standsBy bool) {
 	b.ReportMetric((longest-lease).Seconds()*1000, "ms-after-lease")
 }
 
-// BenchmarkWait reports how long it takes until another process, which does not serve, learns that
-// a run has ended.
+// BenchmarkWait reports how long it takes another process, which does not serve, to learn that a
+// run has ended.
 func BenchmarkWait(b *testing.B) {
 	server := jstest.Start(b)
 	open := func() *runner.Runner {
@@ -315,7 +316,7 @@ func BenchmarkWait(b *testing.B) {
 	}
 	returned := make(chan time.Time, 1)
 	program := decorators.Agent("trivial", "", func(context.Context, word) (string, error) {
-		<-time.After(100 * time.Millisecond) // until the other process is waiting
+		<-time.After(100 * time.Millisecond) // long enough for the other process to be waiting
 		returned <- time.Now()
 		return "", nil
 	})
@@ -338,8 +339,8 @@ func BenchmarkWait(b *testing.B) {
 	require.NoError(b, <-served)
 }
 
-// BenchmarkDurableCall makes calls whose outcomes are synced, in a run in a
-// directory, and in a run on a server with sync_interval always.
+// BenchmarkDurableCall makes calls whose outcomes are synced: in a run in a directory, and in a run
+// on a server with sync_interval always.
 func BenchmarkDurableCall(b *testing.B) {
 	for _, parallel := range []int{1, 16} {
 		b.Run(fmt.Sprintf("directory/parallel=%d", parallel), func(b *testing.B) {

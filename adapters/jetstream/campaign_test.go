@@ -22,13 +22,13 @@ import (
 )
 
 // TestCampaign injects random faults into three workers and their server while runs are started.
-// Workers are killed, are stopped for longer than their lease and continued, are cut off, and lose
-// answers from the server. The server is killed, accepts only small messages for a while, and has
-// no room for artifacts. With REPRISE_CLUSTER there are three servers, one of which is killed,
+// Workers are killed, are stopped for longer than their lease and then continued, are cut off, and
+// lose answers from the server. The server is killed, accepts only small messages for a while, and
+// has no room for artifacts. With REPRISE_CLUSTER there are three servers: one of them is killed,
 // stopped or cut off from the others, or all are killed at once. With REPRISE_CLOCKS, the clock of
 // one worker is an hour ahead and that of another an hour behind; for this, the test is built with
-// a changed clock. At the end, each run has ended, its history has no gaps, each generation belongs
-// to one process, and no call with an outcome has run again.
+// a changed clock. At the end, each run must have ended, its history must have no gaps, each
+// generation must belong to one process, and no call with an outcome may have run again.
 //
 // REPRISE_CAMPAIGN is "<seed> <runs> <faults>"; see CONTRIBUTING.md.
 func TestCampaign(t *testing.T) {
@@ -65,7 +65,7 @@ type campaign struct {
 	site    *site
 	group   *group
 	workers []*campaigner
-	skewed  string         // the binary of workers whose clock is wrong
+	skewed  string         // the binary of the workers whose clock is wrong
 	stops   int            // how many times an effect may have been in progress when a lease expired
 	done    map[string]int // faults by name
 }
@@ -75,7 +75,7 @@ type campaigner struct {
 	process *process.Process
 	command *exec.Cmd
 	proxies []*proxy
-	clock   string // how many seconds its clock is ahead
+	clock   string // how many seconds the worker's clock is ahead
 }
 
 // set calls [kit.Proxy.Set] for all proxies of the worker.
@@ -127,8 +127,8 @@ func (c *campaign) begin(w *campaigner) {
 
 func (c *campaign) pause() { <-time.After(kit.Pause(c.rng, lease)) }
 
-// restart kills all servers, and starts them again with a limit on the size of messages, or with
-// the default.
+// restart kills all servers and starts them again, with a limit on the size of messages or with the
+// default limit.
 func (c *campaign) restart(maxPayload int32) {
 	c.stops++
 	c.group.kill(c.group.all()...)
@@ -139,7 +139,7 @@ func (c *campaign) restart(maxPayload int32) {
 	c.awaitLeader()
 }
 
-// awaitLeader waits until the servers carry out requests.
+// awaitLeader waits until the servers process requests.
 func (c *campaign) awaitLeader() {
 	if len(c.group.servers) > 1 {
 		c.group.leaderOf(c.site.conn)
@@ -166,7 +166,7 @@ func (c *campaign) limitBucket(bytes int64) {
 	})
 }
 
-// fault injects one fault, and removes it after a while.
+// fault injects one fault and removes it after a while.
 func (c *campaign) fault() {
 	w := c.workers[c.rng.IntN(len(c.workers))]
 	name := "kill a worker"
@@ -182,7 +182,7 @@ func (c *campaign) fault() {
 		require.NoError(c.t, w.command.Process.Signal(syscall.SIGCONT))
 	case n < 7:
 		name = "cut a worker off"
-		c.stops++ // the worker may be in the middle of an effect when its lease ends
+		c.stops++ // the worker may be in the middle of an effect when its lease expires
 		w.set(true, false)
 		c.pause()
 		w.set(false, false)
@@ -195,12 +195,12 @@ func (c *campaign) fault() {
 	case n < 10:
 		name = c.attackServer()
 	case n < 11:
-		name = "small messages" // large outputs are artifacts now
+		name = "small messages" // large outputs now become artifacts
 		c.restart(32 << 10)
 		c.pause()
 		c.restart(0)
 	default:
-		name = "full bucket" // large outputs cannot be stored
+		name = "full bucket" // large outputs now cannot be stored
 		c.limitBucket(1)
 		c.pause()
 		c.limitBucket(-1)
@@ -208,8 +208,8 @@ func (c *campaign) fault() {
 	c.done[name]++
 }
 
-// attackServer kills one or all servers, or injects another fault into one server of a
-// cluster, which may be the leader of the records.
+// attackServer kills one or all servers, or injects another fault into one server of a cluster,
+// which may be the leader of the stream of records.
 func (c *campaign) attackServer() (name string) {
 	c.stops++
 	i := c.rng.IntN(len(c.group.servers))

@@ -32,7 +32,7 @@ func (d later) Dial(network, address string) (net.Conn, error) {
 	return &laterConn{Conn: conn, lines: bufio.NewReader(conn), by: time.Duration(d)}, nil
 }
 
-// A laterConn reads whole lines, since a message ends at the end of a line.
+// A laterConn reads whole lines, since a message always ends at the end of a line.
 type laterConn struct {
 	net.Conn
 	lines *bufio.Reader
@@ -40,7 +40,7 @@ type laterConn struct {
 	by    time.Duration
 }
 
-// timestamp matches the time in an answer, up to the second.
+// timestamp matches the time in an answer, down to the second.
 var timestamp = regexp.MustCompile(`"ts":"[0-9-]+T[0-9:]+`)
 
 func (c *laterConn) Read(p []byte) (int, error) {
@@ -83,7 +83,7 @@ func TestJobIsDueByTheClockOfTheServer(t *testing.T) {
 	store := open(t, server.Connect(nats.SetCustomDialer(later(-2*time.Hour))), jetstream.Options{Lease: longLease})
 	queue, err := jetstream.OpenQueue(t.Context(), store)
 	require.NoError(t, err)
-	added, err := queue.Add(t.Context(), runner.QueueEntry{RunID: "r", Program: echoID, Due: time.Now().Add(-time.Hour)}) // by the clock of the server, it is due in an hour
+	added, err := queue.Add(t.Context(), runner.QueueEntry{RunID: "r", Program: echoID, Due: time.Now().Add(-time.Hour)}) // by the server's clock, it is due in an hour
 	require.NoError(t, err)
 	require.True(t, added)
 	now, err := queue.Now(t.Context())
@@ -95,8 +95,9 @@ func TestJobIsDueByTheClockOfTheServer(t *testing.T) {
 	require.NoError(t, right.take(t, echoID).Done(t.Context()), "the job is due by the clock of the server")
 }
 
-// The lease of a killed worker ends by the server's clock, even for a worker that has just started
-// and has seen only one heartbeat of that lease. The server's clock seems to be an hour ahead.
+// The lease of a killed worker expires by the server's clock, even for a worker that has just
+// started and has seen only one heartbeat of that lease. The server's clock seems to be an hour
+// ahead.
 func TestLeaseIsOverForAWorkerThatHasJustBegun(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t)

@@ -26,7 +26,7 @@ import (
 
 func TestStoreInAClusterKeepsTheRulesOfSharedStores(t *testing.T) {
 	t.Parallel()
-	g := startGroup(t) // in processes of their own, since several servers in one process have data races
+	g := startGroup(t) // in separate processes, since several servers in one process have data races
 	g.await()
 	n := 0
 	storetest.RunShared(t, func(t *testing.T) func() snapshot.Store {
@@ -36,13 +36,13 @@ func TestStoreInAClusterKeepsTheRulesOfSharedStores(t *testing.T) {
 	})
 }
 
-// A group is one server or a cluster of three, in processes of their own.
+// A group is one server or a cluster of three, each in its own process.
 type group struct {
 	t        *testing.T
 	settings []serverSettings
 	servers  []*process.Process
 	commands []*exec.Cmd
-	ways     [3][]*proxy // from each server to others
+	ways     [3][]*proxy // from each server to the others
 }
 
 // startOne starts a group of one server.
@@ -85,7 +85,7 @@ func (g *group) kill(servers ...int) {
 	}
 }
 
-// revive starts servers at the same time, since they need each other.
+// revive starts the given servers at the same time, since they need each other.
 func (g *group) revive(servers ...int) {
 	g.t.Helper()
 	for _, i := range servers {
@@ -109,7 +109,7 @@ func (g *group) url() string {
 
 func (g *group) urlOf(i int) string { return fmt.Sprint("nats://127.0.0.1:", g.settings[i].Port) }
 
-// part cuts a server off from the others, or reconnects it.
+// part cuts off a server from the others, or reconnects it.
 func (g *group) part(i int, cut bool) {
 	g.ways[i][0].Set(cut, false)
 	g.ways[i][1].Set(cut, false)
@@ -151,10 +151,9 @@ func (g *group) awaitAnother(conn *nats.Conn, than int) int {
 	return leader
 }
 
-// TestClusterThatLosesItsLeaderLosesNothing: the leader of the stream of records is killed while
-// runs are in progress, and another server is stopped until there is a new leader. A follower of
-// each run, and a client of a dashboard, see every record once. With REPRISE_LONG there are more
-// runs.
+// TestClusterThatLosesItsLeaderLosesNothing kills the leader of the stream of records while runs
+// are in progress, and stops another server until there is a new leader. A follower of each run and
+// a client of a dashboard must see every record once. With REPRISE_LONG there are more runs.
 func TestClusterThatLosesItsLeaderLosesNothing(t *testing.T) {
 	t.Parallel()
 	g := startGroup(t)
@@ -203,9 +202,9 @@ func TestClusterThatLosesItsLeaderLosesNothing(t *testing.T) {
 	}
 }
 
-// TestLeaderLostDuringAStart: the leader of the stream of records is killed while a run is started,
-// at a different moment each time. The start is repeated until it is acknowledged, and creates one
-// run. With REPRISE_LONG there are more starts.
+// TestLeaderLostDuringAStart kills the leader of the stream of records while a run is being
+// started, at a different moment each time. The start is repeated until it is acknowledged, and
+// only one run is created. With REPRISE_LONG there are more starts.
 func TestLeaderLostDuringAStart(t *testing.T) {
 	t.Parallel()
 	g := startGroup(t)
@@ -247,8 +246,8 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// TestMessageThatWaitsForAMajorityIsNotMistakenForAnother: a message is sent again
-// while the leader waits for the other servers, which are stopped for a while.
+// TestMessageThatWaitsForAMajorityIsNotMistakenForAnother sends a message again while the leader
+// waits for the other servers, which are stopped for a while.
 func TestMessageThatWaitsForAMajorityIsNotMistakenForAnother(t *testing.T) {
 	t.Parallel()
 	g := startGroup(t)
@@ -281,8 +280,8 @@ func TestMessageThatWaitsForAMajorityIsNotMistakenForAnother(t *testing.T) {
 	assert.Equal(t, 2, run.Len())
 }
 
-// TestMinorityOfAClusterWritesNothing: the server that leads the stream of records is cut off from
-// the others, with a worker in the middle of a step. The others continue.
+// TestMinorityOfAClusterWritesNothing cuts off the server that leads the stream of records from the
+// others, together with a worker that is in the middle of a step. The others continue.
 func TestMinorityOfAClusterWritesNothing(t *testing.T) {
 	t.Parallel()
 	g := startGroup(t)
@@ -301,7 +300,7 @@ func (s *site) follow(ctx context.Context, id string) {
 	for cursor := (snapshot.Cursor{}); ; {
 		for rec, err := range s.client.Store().Follow(ctx, id, cursor) {
 			if errors.Is(err, snapshot.ErrUnavailable) {
-				break // follow again, from the cursor
+				break // follow the run again, from the cursor
 			}
 			if !assert.NoError(s.t, err, "run %s, after record %d", id, cursor.Seq) || !assert.Equal(s.t, cursor.Seq+1, rec.Seq, "run %s", id) {
 				return
@@ -314,8 +313,8 @@ func (s *site) follow(ctx context.Context, id string) {
 	}
 }
 
-// TestOpenWaitsForALeader: Open is called while the server has no majority, and
-// returns when the other servers are back.
+// TestOpenWaitsForALeader calls Open while the server has no majority. Open returns when the other
+// servers are back.
 func TestOpenWaitsForALeader(t *testing.T) {
 	t.Parallel()
 	g := startGroup(t)

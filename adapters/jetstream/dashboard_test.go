@@ -26,13 +26,13 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// A trip is the input of the programs of the dashboard's tests.
+// A trip is the input of the programs in the dashboard's tests.
 type trip struct {
 	To string `json:"to"`
 }
 
-// travel makes a run with the given number of calls. end determines whether the run fails, asks or
-// completes.
+// travel makes a run with the given number of calls. end determines whether the run fails, asks a
+// question or completes.
 func travel(t *testing.T, s *jetstream.Store, id, end string, calls int) {
 	t.Helper()
 	st, err := state.Open(t.Context(), s, id, state.WithPayloads(), state.WithMetadata(snapshot.Metadata{Description: "a trip that " + end + "s", Tags: []string{end}}))
@@ -129,7 +129,7 @@ func TestADashboardShowsWhatAStoreHas(t *testing.T) {
 	require.NoError(t, resp.Body.Close())
 	assert.Equal(t, http.StatusOK, resp.StatusCode)
 
-	// Follow the run, up to its end and beyond.
+	// Follow the run to its end and beyond.
 	next := make(chan streamer.Event)
 	events, leave := context.WithCancel(t.Context())
 	defer leave()

@@ -29,8 +29,8 @@ func deleteStreams(t *testing.T, server *jstest.Server) {
 	require.NoError(t, names.Err())
 }
 
-// TestStoreThatIsDeletedUnderAWorkerIsAnErrorAtOnce: nothing counts as stored, and
-// nobody waits.
+// TestStoreThatIsDeletedUnderAWorkerIsAnErrorAtOnce checks that nothing counts as stored, and that
+// nobody keeps waiting.
 func TestStoreThatIsDeletedUnderAWorkerIsAnErrorAtOnce(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t)
@@ -122,8 +122,8 @@ func TestReadersOfAStoreThatIsDeletedGetAnError(t *testing.T) {
 	}
 }
 
-// TestReadersOfARecreatedStoreGetAnError: the readers were cut off meanwhile,
-// and would continue with another stream, whose messages have other numbers.
+// TestReadersOfARecreatedStoreGetAnError has readers that are cut off while the store is created
+// again. They would otherwise continue with another stream, whose messages have other numbers.
 func TestReadersOfARecreatedStoreGetAnError(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t)
@@ -144,13 +144,13 @@ func TestReadersOfARecreatedStoreGetAnError(t *testing.T) {
 	j = begin(t, s, snapshot.OpenOptions{Create: true})
 	require.NoError(t, j.Append(storetest.Records(1, 1)...))
 	require.NoError(t, j.Sync(t.Context(), 1))
-	for name, ended := range readers(t, s) { // new readers, of the new stream
+	for name, ended := range readers(t, s) { // the readers of the new stream
 		assert.Empty(t, ended, name)
 	}
 }
 
-// TestQueueThatIsDeletedIsAnError: Take returns an error, and works again after the queue is opened
-// again.
+// TestQueueThatIsDeletedIsAnError checks that Take returns an error, and that it works again after
+// the queue has been opened again.
 func TestQueueThatIsDeletedIsAnError(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t)
@@ -175,7 +175,7 @@ func TestQueueThatIsDeletedIsAnError(t *testing.T) {
 	for {
 		jobs, err := w.queue.Take(t.Context(), []runner.ProgramID{echoID}, 1)
 		if errors.Is(err, snapshot.ErrUnavailable) {
-			continue // the deletion was noticed before
+			continue // the deletion was already noticed
 		}
 		require.NoError(t, err)
 		require.NoError(t, jobs[0].Done(t.Context()))
@@ -183,8 +183,8 @@ func TestQueueThatIsDeletedIsAnError(t *testing.T) {
 	}
 }
 
-// TestRunOfARecreatedStoreDoesNotContinueInTheMiddle: without the earlier
-// records, new records belong to no run.
+// TestRunOfARecreatedStoreDoesNotContinueInTheMiddle checks that new records are not stored without
+// the earlier ones, since they would belong to no run.
 func TestRunOfARecreatedStoreDoesNotContinueInTheMiddle(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t)

@@ -13,11 +13,11 @@ import (
 // would wait forever. The server reports the violation separately, as an error on the connection. A
 // connection keeps only its last error.
 
-// violation matches the text of the error for a permission violation.
+// violation matches the text of the error that reports a permission violation.
 var violation = regexp.MustCompile(`(?i)Permissions Violation for (Publish|Subscription) to "([^"]+)"`)
 
-// deniedSince returns a function that reports what was denied since the call to deniedSince. The
-// function returns an error if the server has reported that the connection is not allowed to
+// deniedSince returns a function that reports what has been denied since the call to deniedSince.
+// The function returns an error if the server has reported that the connection is not allowed to
 // publish to a subject with the given prefix, or to receive answers.
 func deniedSince(conn *nats.Conn) func(subject string) error {
 	before := conn.LastError()

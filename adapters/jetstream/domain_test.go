@@ -19,7 +19,7 @@ import (
 )
 
 // worksThrough lets a client on one connection start and answer a run, and a worker on the other
-// connection execute it. The run contains an output that is an artifact, and a wait.
+// connection execute it. The run has an output that is an artifact, and a wait.
 func worksThrough(t *testing.T, client, own *nats.Conn, o jetstream.Options, ownOptions jetstream.Options) {
 	t.Helper()
 	of := func(conn *nats.Conn, o jetstream.Options) worker {
@@ -63,7 +63,7 @@ func worksThrough(t *testing.T, client, own *nats.Conn, o jetstream.Options, own
 	assert.Len(t, page.Runs, 1)
 }
 
-// TestStoreOfADomainWorksThroughALeaf: the leaf has a JetStream of its own.
+// TestStoreOfADomainWorksThroughALeaf uses a leaf that has its own JetStream.
 func TestStoreOfADomainWorksThroughALeaf(t *testing.T) {
 	t.Parallel()
 	port := freePorts(t, 1)[0]
@@ -83,7 +83,7 @@ func TestStoreOfADomainWorksThroughALeaf(t *testing.T) {
 	assert.Contains(t, string(answer.Data), "stream not found", "the leaf must not store anything")
 }
 
-// TestStoreOfAnotherAccountWorksThroughAPrefix: the account of the client has no JetStream.
+// TestStoreOfAnotherAccountWorksThroughAPrefix uses a client whose account has no JetStream.
 func TestStoreOfAnotherAccountWorksThroughAPrefix(t *testing.T) {
 	t.Parallel()
 	s := jstest.Start(t, withConfig(t, `
@@ -119,7 +119,7 @@ accounts: {
 	require.ErrorContains(t, err, "has no JetStream for this account")
 }
 
-// TestWrongDomainAndPrefixAreNamed: the errors also say what to do.
+// TestWrongDomainAndPrefixAreNamed checks that the errors also say what to do.
 func TestWrongDomainAndPrefixAreNamed(t *testing.T) {
 	t.Parallel()
 	conn := jstest.Start(t).Connect()

@@ -52,7 +52,7 @@ func Example() {
 	// second process, opened before: 1
 }
 
-// serve starts a server, instead of nats-server -js.
+// serve starts a server; it takes the place of nats-server -js.
 func serve() (url string, stop func()) {
 	dir, err := os.MkdirTemp("", "jetstream")
 	if err != nil {

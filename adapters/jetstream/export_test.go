@@ -23,7 +23,7 @@ func Fence(ctx context.Context, s *Store, runID string) error {
 	return err
 }
 
-// DeleteOnly deletes a run, but leaves the run's messages.
+// DeleteOnly deletes a run but leaves the run's messages.
 func DeleteOnly(ctx context.Context, s *Store, runID string) error {
 	h, err := s.head(ctx, runID)
 	if err != nil {
@@ -50,8 +50,8 @@ func RemoveArtifacts(ctx context.Context, s *Store, f func()) error {
 	return err
 }
 
-// RemoveHalf removes all artifacts as [Store.GC] does, but leaves their data, as if the process had been
-// killed in between.
+// RemoveHalf removes all artifacts as [Store.GC] does but leaves their data, as if the process had
+// been killed halfway through.
 func RemoveHalf(ctx context.Context, s *Store) error {
 	objects, err := s.objects(ctx)
 	for _, o := range objects {
@@ -63,7 +63,7 @@ func RemoveHalf(ctx context.Context, s *Store) error {
 }
 
 // PutHalf stores the data of an artifact without the object that names the data, as if the process
-// had been killed in between.
+// had been killed halfway through.
 func PutHalf(ctx context.Context, s *Store, data []byte) error {
 	_, err := s.js.Publish(ctx, s.names.objectData("half"), data)
 	return err

@@ -17,9 +17,9 @@ import (
 )
 
 // consume yields messages on the given subjects from the stream of records, beginning at the given
-// sequence: first the existing messages, and then each new one. It continues after the server was
-// unavailable. It ends with the cause of ctx, or with an error if the stream was deleted or
-// replaced by a newer one, or if the process is not allowed to read it.
+// sequence: first the existing messages, and then each new one. If the server is unavailable for a
+// while, consume continues afterwards. It ends with the cause of ctx, or with an error if the
+// stream was deleted or replaced by a newer one, or if the process is not allowed to read it.
 func (s *Store) consume(ctx context.Context, created time.Time, subjects []string, from uint64) iter.Seq2[*storedMessage, error] {
 	return func(yield func(*storedMessage, error) bool) {
 		for {
@@ -41,7 +41,7 @@ func (s *Store) consume(ctx context.Context, created time.Time, subjects []strin
 				return
 			}
 			from = next
-			_ = pause(ctx, retryPause) // the loop notices the end of ctx next
+			_ = pause(ctx, retryPause) // the loop then notices the end of ctx
 		}
 	}
 }
@@ -56,8 +56,8 @@ const (
 	pullHeartbeat = time.Second
 )
 
-// consumeFrom yields messages until the consumer cannot continue, and returns the sequence from which
-// another consumer has to continue. The error is nil if another consumer may be created.
+// consumeFrom yields messages until the consumer cannot continue. It returns the sequence from
+// which another consumer has to continue. The error is nil if another consumer may be created.
 func (s *Store) consumeFrom(ctx context.Context, created time.Time, subjects []string, from uint64, yield func(*storedMessage, error) bool) (uint64, error) {
 	denied := deniedSince(s.conn)
 	creating, cancel := context.WithTimeout(ctx, s.options.Lease) // the request is lost if the leader fails
@@ -82,7 +82,7 @@ func (s *Store) consumeFrom(ctx context.Context, created time.Time, subjects []s
 		switch {
 		case ctx.Err() != nil:
 			return from, context.Cause(ctx)
-		case errors.Is(err, context.DeadlineExceeded): // the client may have created a consumer on another stream without an error
+		case errors.Is(err, context.DeadlineExceeded): // the client may have silently created a consumer on another stream
 			if err := cmp.Or(denied(s.api+"CONSUMER."), s.verify(ctx, created, from)); err != nil {
 				return from, err
 			}
@@ -107,7 +107,7 @@ func (s *Store) consumeFrom(ctx context.Context, created time.Time, subjects []s
 	}
 }
 
-// nextOf waits for the next message, but no longer than the length of a lease.
+// nextOf waits for the next message, but not longer than a lease lasts.
 func (s *Store) nextOf(ctx context.Context, messages jetstream.MessagesContext) (jetstream.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Lease)
 	defer cancel()
@@ -161,12 +161,12 @@ type follower struct {
 	after   snapshot.Cursor
 	yield   func(record.Record, error) bool
 	stopped bool   // the caller left the loop
-	born    string // identifies the run among runs with its ID
+	born    string // distinguishes the run from other runs with the same ID
 	last    uint64 // the number of the last record that was yielded
 }
 
-// begin returns the time at which the stream was created, and the sequence at which reading begins.
-// The message at that sequence contains the cursor's record.
+// begin returns the time when the stream was created, and the sequence at which reading begins. The
+// message at that sequence contains the cursor's record.
 func (f *follower) begin(ctx context.Context) (created time.Time, from uint64, err error) {
 	if err := storekit.Check(ctx, f.runID); err != nil {
 		return created, 0, err

@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// FuzzMessage decodes data that somebody else may have stored on the subject of a
-// run: the result is an error, or a message that encodes to the same data.
+// FuzzMessage decodes data that somebody else may have stored on the subject of a run. The result
+// must be an error, or a message that encodes to the same data.
 func FuzzMessage(f *testing.F) {
 	f.Add("open", "1", "0", "", "3", []byte("abc"))
 	f.Add("records", "2", "7", "5", "", []byte("abc"))
@@ -65,7 +65,7 @@ func FuzzJob(f *testing.F) {
 		}
 		encoded, err := encodeJob(&e)
 		if err != nil {
-			return // a time that JSON cannot represent
+			return // the data contains a time that JSON cannot represent
 		}
 		again, err := decodeJob(encoded)
 		if err != nil || again.RunID != e.RunID || again.Program != e.Program || !again.Due.Equal(e.Due) {

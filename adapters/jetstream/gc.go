@@ -16,16 +16,16 @@ import (
 )
 
 // GC removes the artifacts that no run refers to and that were last put more than grace ago. It
-// returns the number of removed artifacts. Runs may continue in the meantime, on any machine. If a
-// run cannot be read, GC removes nothing, since the run may refer to any artifact.
+// returns the number of artifacts it removed. Runs may continue in the meantime, on any machine. If
+// a run cannot be read, GC removes nothing, since the run may refer to any artifact.
 //
-// GC reads all messages of all runs, and one message for each artifact: see [Store.GCCost].
+// GC reads all messages of all runs, and one message for each artifact; see [Store.GCCost].
 //
 // grace must be longer than the time from the beginning of Put until a record that names the
-// artifact is stored; an hour is plenty. Times are read from the server's clock. Put renews the
-// time of an existing artifact, and GC removes an artifact only if the artifact has not changed
-// since GC examined it. If both happen at the same time, the later operation starts over. A fork
-// names artifacts without putting them, so it must not begin while its original is being deleted.
+// artifact is stored; an hour is plenty. Times are those of the server's clock. Put renews the time
+// of an existing artifact, and GC removes an artifact only if the artifact has not changed since GC
+// examined it. If both happen at the same time, the later operation starts over. A fork names
+// artifacts without putting them, so it must not begin while its original is being deleted.
 func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err error) {
 	g, err := s.garbage(ctx, grace)
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err e
 
 // A GCCost describes how much data [Store.GC] reads.
 type GCCost struct {
-	Messages  uint64 // number of messages, of all runs together
+	Messages  uint64 // the number of messages in all runs together
 	Bytes     uint64 // size of these messages
 	Artifacts uint64 // number of artifacts in the bucket; reading each entry takes one request
 }
@@ -84,8 +84,8 @@ func (s *Store) GCCost(ctx context.Context) (c GCCost, err error) {
 	return c, nil
 }
 
-// Garbage returns the references of the artifacts that [Store.GC] with the same
-// grace would remove now.
+// Garbage returns the references to the artifacts that [Store.GC] would remove now with the same
+// grace.
 func (s *Store) Garbage(ctx context.Context, grace time.Duration) (references []string, err error) {
 	g, err := s.garbage(ctx, grace)
 	if err != nil {
@@ -108,7 +108,7 @@ type garbage struct {
 // An object is an artifact's entry in the bucket.
 type object struct {
 	jetstream.ObjectInfo
-	seq uint64    // sequence of the message that contains the entry, the last one on its subject
+	seq uint64    // sequence of the message with the entry, which is the last one on its subject
 	put time.Time // when that message was stored
 }
 
@@ -120,8 +120,8 @@ func (s *Store) garbage(ctx context.Context, grace time.Duration) (*garbage, err
 	if err != nil {
 		return nil, err
 	}
-	// List the data first. If an object that names the data is stored meanwhile, the list of objects
-	// below contains it.
+	// List the data first. If an object that names the data is stored after that, the list of
+	// objects below contains it.
 	data, err := bucket.Info(ctx, jetstream.WithSubjectFilter(s.names.objectData("*")))
 	if err != nil {
 		return nil, err
@@ -183,8 +183,8 @@ func objectOf(m *storedMessage) (object, error) {
 	return o, nil
 }
 
-// references returns the artifacts that are in use: the artifacts that runs refer to, and the
-// artifacts that contain records.
+// references returns the artifacts that are in use: those that runs refer to, and those that
+// contain records.
 func (s *Store) references(ctx context.Context) (map[string]bool, error) {
 	named := make(map[string]bool)
 	list := func() (runIDs []string, err error) {
@@ -232,7 +232,7 @@ func (s *Store) addReferences(ctx context.Context, named map[string]bool, runID 
 	return nil
 }
 
-// renew renews the time of an existing artifact. It reports false if the artifact does not exist.
+// renew renews the time of an existing artifact. It returns false if the artifact does not exist.
 func (s *Store) renew(ctx context.Context, ref string) (bool, error) {
 	subject := s.names.object(ref)
 	for {
@@ -252,7 +252,7 @@ func (s *Store) renew(ctx context.Context, ref string) (bool, error) {
 	}
 }
 
-// removeArtifact removes an artifact, unless the artifact was put again meanwhile. It reports whether
+// removeArtifact removes an artifact unless it was put again in the meantime. It reports whether
 // the artifact was removed.
 func (s *Store) removeArtifact(ctx context.Context, bucket jetstream.Stream, o *object) (bool, error) {
 	removal, err := s.markRemoved(ctx, o)
@@ -266,10 +266,10 @@ func (s *Store) removeArtifact(ctx context.Context, bucket jetstream.Stream, o *
 
 // markRemoved replaces an artifact's entry with one that marks the artifact as removed. If the
 // process ends before it has purged the artifact, the next GC finds that entry. If the artifact was
-// put again meanwhile, the error is errConflict.
+// put again in the meantime, the error is errConflict.
 func (s *Store) markRemoved(ctx context.Context, o *object) (*object, error) {
 	info := o.ObjectInfo
-	info.Deleted, info.Size, info.Chunks, info.Digest = true, 0, 0, "" // as the client for object stores does
+	info.Deleted, info.Size, info.Chunks, info.Digest = true, 0, 0, "" // as the object store client does
 	data, err := json.Marshal(info)
 	if err != nil {
 		return nil, err
@@ -278,7 +278,8 @@ func (s *Store) markRemoved(ctx context.Context, o *object) (*object, error) {
 	return &removal, s.putObject(ctx, &removal, data)
 }
 
-// purgeArtifact purges the data and the entry of a removed artifact, but not a later entry.
+// purgeArtifact purges the data and the entry of a removed artifact, but not an entry that was
+// stored later.
 func (s *Store) purgeArtifact(ctx context.Context, bucket jetstream.Stream, removal *object) error {
 	return errors.Join(
 		s.purge(ctx, bucket, s.names.objectData(removal.NUID), 0),
@@ -286,8 +287,8 @@ func (s *Store) purgeArtifact(ctx context.Context, bucket jetstream.Stream, remo
 	)
 }
 
-// putObject replaces an object's entry. If another process has replaced it meanwhile, the error is
-// errConflict.
+// putObject replaces an object's entry. If another process has replaced it in the meantime, the
+// error is errConflict.
 func (s *Store) putObject(ctx context.Context, o *object, data []byte) (err error) {
 	msg := nats.NewMsg(s.names.object(o.Name))
 	msg.Data = data

@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// endRun stores an ended run with records that name the artifacts.
+// endRun stores an ended run whose records name the artifacts.
 func endRun(t *testing.T, s *jetstream.Store, id string, preview string, artifacts ...string) {
 	t.Helper()
 	j, err := s.Open(t.Context(), id, snapshot.OpenOptions{Create: true})
@@ -49,7 +49,7 @@ func TestArtifactsGoWithTheRunsThatNameThem(t *testing.T) {
 	kept, shared, gone, never := put("kept"), put("shared"), put("gone"), put("never named")
 	endRun(t, s, "one", "", kept, shared)
 	endRun(t, s, "two", "", gone, shared)
-	large := strings.Repeat("large", 1<<20) // too large for a message, and therefore an artifact of its own
+	large := strings.Repeat("large", 1<<20) // too large for a message, and therefore stored as an artifact
 	endRun(t, s, "three", large)
 	require.NoError(t, s.Delete(t.Context(), "two"))
 	require.NoError(t, jetstream.PutHalf(t.Context(), s, []byte("half")))
@@ -140,8 +140,8 @@ func TestWhatIsPutAgainIsNotRemoved(t *testing.T) {
 	require.ErrorIs(t, err, snapshot.ErrNotFound)
 }
 
-// TestPutAndRemovalAtOnceLeaveWholeArtifacts lets several processes put artifacts
-// while another one removes them continuously.
+// TestPutAndRemovalAtOnceLeaveWholeArtifacts lets several processes put artifacts while another one
+// keeps removing them.
 func TestPutAndRemovalAtOnceLeaveWholeArtifacts(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t)

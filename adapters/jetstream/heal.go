@@ -14,16 +14,16 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A server syncs each stream separately. After a power failure, the index may be older or newer
-// than the records: it then shows runs that no longer exist, or lacks runs that do exist. The index
-// is derived from the records. Where the two disagree, the index is corrected: when the store is
-// opened, after the server was restarted, when a stream turns out to have lost messages, and by
-// [Store.Repair].
+// A server syncs each stream separately. After a power failure, the index may therefore be older or
+// newer than the records: it shows runs that no longer exist, or lacks runs that do exist. The
+// index is derived from the records and is corrected where the two disagree. This is done when the
+// store is opened, after the server was restarted, when a stream turns out to have lost messages,
+// and by [Store.Repair].
 //
-// A sequence number does not identify a message: after a loss, the server assigns the number to
-// another message. The entries of the index are therefore compared by a stamp.
+// A sequence number does not identify a message: after a loss, the server assigns the same number
+// to another message. The entries of the index are therefore compared by a stamp.
 
-// A stamp identifies a state of a run by the newest message from which the state is derived.
+// A stamp identifies a state of a run by the newest message from which that state is derived.
 type stamp struct {
 	seq uint64
 	id  string // unique ID of the message
@@ -39,7 +39,7 @@ type RepairReport struct {
 // Repair compares the list of runs with their records, and corrects the list where the two
 // disagree, as they may after a power failure of the server. The store does this automatically when
 // it is opened and after its server was restarted. Runs may continue in the meantime. For each run,
-// Repair reads a header and needs a hundred bytes of memory.
+// Repair reads one header and needs a hundred bytes of memory.
 func (s *Store) Repair(ctx context.Context) (r RepairReport, err error) {
 	defer func() { s.noteRepaired(r) }()
 	stored, err := s.storedStamps(ctx)
@@ -87,15 +87,15 @@ func (s *Store) Repair(ctx context.Context) (r RepairReport, err error) {
 	return r, nil
 }
 
-// RepairReport reports what was repaired since the store was opened: by Open, in the background, and
-// by [Store.Repair].
+// RepairReport reports what has been repaired since the store was opened: by Open, in the
+// background, and by [Store.Repair].
 func (s *Store) RepairReport() RepairReport {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.repaired
 }
 
-// noteRepaired adds r to the report about what was repaired.
+// noteRepaired adds r to the report of what was repaired.
 func (s *Store) noteRepaired(r RepairReport) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,9 +185,9 @@ func stampOf(h nats.Header) (stamp, error) {
 	return is, nil
 }
 
-// lastMessages calls f with the message that is now the last on each subject, and perhaps with
+// lastMessages calls f with the message that is now the last one on each subject, and perhaps with
 // later messages. If headersOnly is set, it does not read the data. After a temporary error, it
-// begins again.
+// starts over.
 func (s *Store) lastMessages(ctx context.Context, stream jetstream.Stream, subjects []string, headersOnly bool, f func(*storedMessage) error) error {
 	return s.retryWithin(ctx, s.api+"CONSUMER.", scanLimit, scanLimit/4, func(ctx context.Context) error {
 		consumer, err := stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
@@ -199,8 +199,8 @@ func (s *Store) lastMessages(ctx context.Context, stream jetstream.Stream, subje
 		}
 		defer func() { _ = stream.DeleteConsumer(context.WithoutCancel(ctx), consumer.CachedInfo().Name) }() // if this fails, the server removes the consumer after a while
 		for left := consumer.CachedInfo().NumPending; left > 0; {
-			// If more messages are requested than there are, the server searches to the end of the
-			// stream for them.
+			// If more messages are requested than exist, the server searches for them up to the end
+			// of the stream.
 			batch, err := consumer.FetchNoWait(int(min(left, readBatch)))
 			if err != nil {
 				return err
@@ -220,18 +220,19 @@ func (s *Store) lastMessages(ctx context.Context, stream jetstream.Stream, subje
 				return err
 			}
 			if left == before { // the server has no more messages, or has not found them yet
-				_ = pause(ctx, retryPause) // the loop notices the end of ctx next
+				_ = pause(ctx, retryPause) // the loop then notices the end of ctx
 			}
 		}
 		return nil
 	})
 }
 
-// scanLimit limits the time for reading all headers.
+// scanLimit limits how long it may take to read all headers.
 const scanLimit = 2 * time.Minute
 
 // isIntact reports whether the last records agree with the end of the index. The check is cheap. It
-// detects whether one of the streams has lost its end, provided that nothing was appended since.
+// detects whether one of the streams has lost its end, provided that nothing has been appended
+// since.
 func (s *Store) isIntact(ctx context.Context) (bool, error) {
 	last, err := s.get(ctx, s.names.index(), query{Last: s.names.indexedAs("*")})
 	if err == nil {
@@ -248,7 +249,7 @@ func (s *Store) isIntact(ctx context.Context) (bool, error) {
 	return s.isLastShown(ctx)
 }
 
-// isLastShown reports whether the index shows the run that changed last.
+// isLastShown reports whether the index shows the current state of the run that changed last.
 func (s *Store) isLastShown(ctx context.Context) (bool, error) {
 	last, err := s.get(ctx, s.names.records(), query{Last: s.names.all("r")})
 	if errors.Is(err, errNotFound) {
@@ -270,7 +271,7 @@ func (s *Store) isLastShown(ctx context.Context) (bool, error) {
 	return shown == h.stamp(), err
 }
 
-// isStored reports whether the message that a stamp identifies still exists.
+// isStored reports whether the message identified by a stamp still exists.
 func (s *Store) isStored(ctx context.Context, runID string, is stamp) (bool, error) {
 	m, err := s.get(ctx, s.names.records(), query{Seq: is.seq})
 	if errors.Is(err, errNotFound) {
@@ -281,19 +282,19 @@ func (s *Store) isStored(ctx context.Context, runID string, is stamp) (bool, err
 	return (m.Subject == s.names.run(runID) || m.Subject == s.names.free(runID)) && m.Header.Get(headerID) == is.id, nil
 }
 
-// healOpened runs when the store is opened. It repairs what an earlier power failure damaged.
+// healOpened is called when the store is opened. It repairs what an earlier power failure damaged.
 func (s *Store) healOpened(ctx context.Context) error {
 	intact, err := s.isIntact(ctx)
 	if err == nil && !intact {
 		if _, err = s.Repair(ctx); errors.Is(err, nats.ErrPermissionViolation) {
-			return nil // this process is not allowed to write; a worker repairs it
+			return nil // this process is not allowed to write; a worker will repair the store
 		}
 	}
 	return err
 }
 
-// healLoop repairs the store after its server was restarted, and after a stream has lost messages,
-// until the store is closed.
+// healLoop runs until the store is closed. It repairs the store after its server was restarted and
+// after a stream has lost messages.
 func (s *Store) healLoop() {
 	connected := s.conn.StatusChanged(nats.CONNECTED)
 	defer s.conn.RemoveStatusListener(connected)
@@ -301,7 +302,7 @@ func (s *Store) healLoop() {
 		select {
 		case <-connected:
 			now := s.conn.ConnectedServerId()
-			if now == server { // the same server, and therefore the same streams
+			if now == server { // it is the same server, with the same streams
 				continue
 			}
 			server = now
@@ -315,7 +316,7 @@ func (s *Store) healLoop() {
 		}
 		for _, err := s.Repair(s.ctx); err != nil && s.ctx.Err() == nil; _, err = s.Repair(s.ctx) {
 			if errors.Is(err, nats.ErrPermissionViolation) {
-				break // this process is not allowed to write; a worker repairs it
+				break // this process is not allowed to write; a worker will repair the store
 			}
 			_ = pause(s.ctx, retryPause)
 		}
@@ -355,9 +356,9 @@ func (w *lastWritten) takeOthers(current string) (others []stamp) {
 	return others
 }
 
-// noteWritten records that a run's message was stored. server is the server to which this process was
+// noteWritten notes that a run's message was stored. server is the server to which this process was
 // connected before it sent the message. If the process is connected to another server now, healLoop
-// may have run before this message was recorded, so noteWritten checks as well.
+// may have run before this message was noted, so noteWritten checks the message as well.
 func (s *Store) noteWritten(ctx context.Context, is stamp, server string) {
 	s.written.add(is, server)
 	if s.conn.ConnectedServerId() != server && s.hasLost(ctx) {
@@ -366,7 +367,7 @@ func (s *Store) noteWritten(ctx context.Context, is stamp, server string) {
 }
 
 // hasLost checks the last message that this process wrote before a server restarted. It reports
-// whether that message no longer exists. If so, the server may have lost other messages, too, and
+// whether that message no longer exists. If so, the server may also have lost other messages, and
 // may still show a closed run as open in this process's session. If the server does not answer,
 // hasLost returns true, since a new session does no harm.
 func (s *Store) hasLost(ctx context.Context) bool {
@@ -379,12 +380,12 @@ func (s *Store) hasLost(ctx context.Context) bool {
 	return false
 }
 
-// noteDamage causes a repair, after it has turned out that the stream of records has lost messages.
+// noteDamage triggers a repair when it turns out that the stream of records has lost messages.
 func (s *Store) noteDamage() {
 	s.newest.Store(0)
 	select {
 	case s.damaged <- struct{}{}:
-	default: // a repair is pending already
+	default: // a repair is already pending
 	}
 }
 

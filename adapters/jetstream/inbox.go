@@ -49,7 +49,7 @@ func (s *Store) Post(ctx context.Context, runID string, m snapshot.Message) erro
 	return nil
 }
 
-// postOver replaces a message that was removed, or whose run was deleted.
+// postOver replaces a message that was removed or whose run was deleted.
 func (s *Store) postOver(ctx context.Context, msg *nats.Msg, born string) error {
 	waiting, err := s.get(ctx, s.names.records(), query{Last: msg.Subject})
 	if errors.Is(err, errNotFound) {
@@ -88,7 +88,7 @@ func (s *Store) Messages(ctx context.Context, runID string) ([]snapshot.Message,
 			return nil, err
 		}
 		if msg.Header.Get(headerBorn) != born {
-			continue // it belongs to a deleted run, or was removed
+			continue // it belongs to a deleted run or was removed
 		}
 		m, err := readMessage(runID, msg)
 		if err != nil {
@@ -127,8 +127,8 @@ func readMessage(runID string, msg *storedMessage) (m snapshot.Message, err erro
 	return m, err
 }
 
-// Remove implements [snapshot.Inbox]. It replaces a message with an empty one that expires. Unlike a
-// purge, this is visible to the run's watchers.
+// Remove implements [snapshot.Inbox]. It replaces a message with an empty one that expires. Unlike
+// a purge, the replacement is visible to those who watch the run.
 func (s *Store) Remove(ctx context.Context, runID string, ids ...string) error {
 	if err := storekit.Check(ctx, runID); err != nil {
 		return err
@@ -158,5 +158,6 @@ func (s *Store) removeMessage(ctx context.Context, subject string) error {
 	}
 }
 
-// removedTTL is how long the empty message remains, for watchers whose connection is broken.
+// removedTTL is how long the empty message remains, so that watchers whose connection is broken
+// still see it.
 const removedTTL = time.Minute

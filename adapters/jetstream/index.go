@@ -14,16 +14,16 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// The index has one message for each run; the run that changed last is at its end. The process that
+// The index has one message for each run; the run that changed last is at the end. The process that
 // changes a run writes the run's message, with the stamp of the state that the message shows. An
 // older state never replaces a newer one.
 //
 // The subject of the message contains the run's status and due time, so that the server can select
 // runs. If the status changes, the run moves: its new message is stored before the old one is
-// removed. So the run is never missing, but is in the index twice for a moment. If a process is
-// killed in between, a process that lists the old message corrects the index. It recognizes the old
-// message because the process named in the message has ended, or because the status in the message
-// differs from the status in its subject.
+// removed. The run is therefore never missing, but is in the index twice for a moment. If a process
+// is killed in between, another process that lists the old message corrects the index. It
+// recognizes the old message because the process named in it has ended, or because the status in
+// the message differs from the status in its subject.
 
 // An entry is a run's position in the index. The zero entry means that the index does not contain
 // the run.
@@ -32,7 +32,7 @@ type entry struct {
 	subject string
 }
 
-// unreadEntry represents an entry that was not read.
+// unreadEntry stands for an entry that has not been read.
 var unreadEntry = entry{seq: ^uint64(0)}
 
 // freeChanged reports whether the free fields, which may change at any time, have
@@ -41,8 +41,8 @@ func freeChanged(a, b *snapshot.Info) bool {
 	return !reflect.DeepEqual(a.Metadata, b.Metadata) || a.Pinned != b.Pinned || !a.Expires.Equal(b.Expires)
 }
 
-// show updates the index to the current state of a run. The run has changed already, so an error is
-// not returned to the caller: the index is corrected later.
+// show updates the index to the current state of a run. If this fails, it does not return an error,
+// since the run has already changed: the index is corrected later.
 func (s *Store) show(ctx context.Context, h *head, was entry) (now entry) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.options.answerTimeout())
 	defer cancel()
@@ -57,8 +57,8 @@ func (s *Store) show(ctx context.Context, h *head, was entry) (now entry) {
 	return now
 }
 
-// showNow is like show, but first reads the free fields again. If two processes change a run at once,
-// the later one then shows both changes.
+// showNow is like show, but first reads the free fields again. If two processes change a run at the
+// same time, the later one then shows both changes.
 func (s *Store) showNow(ctx context.Context, h *head, was entry) entry {
 	if err := s.readFree(ctx, h); err != nil {
 		s.noteLagging(h.info.RunID)
@@ -79,7 +79,7 @@ func (s *Store) noteLagging(runID string) {
 	}
 }
 
-// mendLagging corrects the index repeatedly, until the index shows all runs in their current state.
+// mendLagging corrects the index repeatedly until it shows all runs in their current state.
 func (s *Store) mendLagging() {
 	tick := time.NewTicker(s.options.renewEvery())
 	defer tick.Stop()
@@ -101,7 +101,7 @@ func (s *Store) mendLagging() {
 }
 
 // putIndex puts a run into the index in place of the given entry, and reports whether this changed
-// the index. If the entry has changed meanwhile, the error is errConflict.
+// the index. If the entry has changed in the meantime, the error is errConflict.
 func (s *Store) putIndex(ctx context.Context, h *head, was entry) (now entry, put bool, err error) {
 	wasUnread := was == unreadEntry
 	if wasUnread {
@@ -170,14 +170,14 @@ func (s *Store) publishIndex(ctx context.Context, msg *nats.Msg, runID string, e
 	return s.publishAfter(ctx, s.names.index(), msg, expected, jetstream.WithExpectLastSequenceForSubject(expected, s.names.indexedOf(runID)))
 }
 
-// removeIndexed removes a message from the index, if the message still exists.
+// removeIndexed removes a message from the index if it still exists.
 func (s *Store) removeIndexed(ctx context.Context, seq uint64) error {
 	err := s.retry(ctx, s.api+"STREAM.MSG.DELETE.", func(ctx context.Context) error { return s.index.DeleteMsg(ctx, seq) })
 	var api *jetstream.APIError
 	if err == nil || errors.As(err, &api) && api.ErrorCode == codeNotFound {
 		return nil
 	}
-	if _, gone := s.get(ctx, s.names.index(), query{Seq: seq}); errors.Is(gone, errNotFound) { // the server has no error code for a missing message here
+	if _, gone := s.get(ctx, s.names.index(), query{Seq: seq}); errors.Is(gone, errNotFound) { // here, the server has no error code for a missing message
 		return nil
 	}
 	return err
@@ -225,14 +225,14 @@ func (s *Store) reindex(ctx context.Context, runID string) (changed bool, err er
 	}
 }
 
-// mend is like reindex, but after an error it schedules another attempt.
+// mend is like reindex, but if there is an error, it schedules another attempt.
 func (s *Store) mend(ctx context.Context, runID string) {
-	if _, err := s.reindex(ctx, runID); err != nil && !errors.Is(err, nats.ErrPermissionViolation) { // without the permission, other processes have to correct the index
+	if _, err := s.reindex(ctx, runID); err != nil && !errors.Is(err, nats.ErrPermissionViolation) { // if this is not permitted, other processes have to correct the index
 		s.noteLagging(runID)
 	}
 }
 
-// hide removes a run that no longer exists from the index. If the run was created again meanwhile, it
+// hide removes a run that no longer exists from the index. If the run has been created again, it
 // stays in the index.
 func (s *Store) hide(ctx context.Context, runID string) (hidden bool, err error) {
 	last, _, err := s.indexed(ctx, runID)
@@ -246,7 +246,7 @@ func (s *Store) hide(ctx context.Context, runID string) (hidden bool, err error)
 	return err == nil, err
 }
 
-// reindexLagging corrects the index for the runs that show could not update.
+// reindexLagging corrects the index for those runs that the method show could not update.
 func (s *Store) reindexLagging(ctx context.Context) {
 	s.mu.Lock()
 	all := s.lagging

@@ -37,15 +37,15 @@ func ids(page snapshot.Page) []string {
 	return all
 }
 
-// sweeping returns the filter of a sweep.
+// sweeping returns the filter that a sweep uses.
 func sweeping() snapshot.Filter {
 	return snapshot.Filter{DueBy: time.Now(), Status: []snapshot.Status{
 		snapshot.StatusQueued, snapshot.StatusPaused, snapshot.StatusInterrupted, snapshot.StatusRunning,
 	}}
 }
 
-// TestListsReadWhatTheyShow: a sweep does not read runs that have ended or are waiting, and a list
-// of one status does not read runs with another status.
+// TestListsReadWhatTheyShow checks that a sweep does not read runs that have ended or are waiting,
+// and that a list of one status does not read runs with another status.
 func TestListsReadWhatTheyShow(t *testing.T) {
 	t.Parallel()
 	conn := jstest.Start(t).Connect()
@@ -113,9 +113,9 @@ func TestListsReadWhatTheyShow(t *testing.T) {
 	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
 }
 
-// TestRunIsListedOnceAfterItsProcessWasKilledWhileItMoved: the run moves in the index, from one
-// status to another. Instead of killing the process, the test uses a user that is not allowed to
-// remove the old message.
+// TestRunIsListedOnceAfterItsProcessWasKilledWhileItMoved moves a run in the index, from one status
+// to another. Instead of killing the process, it uses a user that is not allowed to remove the old
+// message.
 func TestRunIsListedOnceAfterItsProcessWasKilledWhileItMoved(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t, withConfig(t, authorization(user(t, "some", jetstream.RoleWorker, "$JS.API.STREAM.MSG.DELETE.RPI_reprise"))))
@@ -180,7 +180,8 @@ func TestRunIsListedOnceAfterItsProcessWasKilledWhileItMoved(t *testing.T) {
 	assert.EqualValues(t, 3, messages())
 }
 
-// TestReadOnlyDashboardOpensAStoreThatNeedsRepair: a worker corrects the store later.
+// TestReadOnlyDashboardOpensAStoreThatNeedsRepair opens a store that the dashboard is not allowed
+// to correct. A worker corrects it later.
 func TestReadOnlyDashboardOpensAStoreThatNeedsRepair(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t, withConfig(t, authorization(user(t, "some", jetstream.RoleDashboard, ""))))
@@ -199,7 +200,8 @@ func TestReadOnlyDashboardOpensAStoreThatNeedsRepair(t *testing.T) {
 	assert.Equal(t, []string{"r"}, ids(page))
 }
 
-// TestDamagedMessageOfTheIndexIsReportedAtOnce: reading it again would not help.
+// TestDamagedMessageOfTheIndexIsReportedAtOnce expects an immediate error, since reading the
+// message again would not help.
 func TestDamagedMessageOfTheIndexIsReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	conn := jstest.Start(t).Connect()

@@ -10,8 +10,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// A journal is one run that this process has open. It writes one message at a time, because each
-// message names the sequence of the previous one, which is known only from its acknowledgement.
+// A journal is a run that this process has open. It writes one message at a time, because each
+// message names the sequence of the previous one, which only becomes known when that message is
+// acknowledged.
 type journal struct {
 	*storekit.Journal
 	store   *Store
@@ -24,7 +25,7 @@ type journal struct {
 	stop    func() bool   // stops waiting for the end of the session
 }
 
-// begin starts and returns the journal, after the message j.marker has opened the run.
+// begin starts and returns the journal after the message j.marker has opened the run.
 func (j *journal) begin(restored *snapshot.Run) *journal {
 	j.Journal = storekit.NewJournal(restored, j, storekit.JournalOptions{MaxBatchBytes: j.store.maxPayload() - closingRoom})
 	j.session.add(j)

@@ -44,14 +44,14 @@ func (s *Store) Open(ctx context.Context, runID string, o snapshot.OpenOptions) 
 	}
 }
 
-// tryOpen returns errConflict if the run changed meanwhile. It first stores a message that opens
-// the run. After that, the run's previous owner can no longer append anything, and everything
-// before the message can be read.
+// tryOpen returns errConflict if the run has changed since it was read. It first stores a message
+// that opens the run. After that, the run's previous owner can no longer append anything, and
+// everything before the message can be read.
 func (s *Store) tryOpen(ctx context.Context, own *session, h *head, runID string, o *snapshot.OpenOptions) (snapshot.Journal, error) {
 	if h.info.Open {
 		return nil, &snapshot.LockedError{RunID: runID, Owner: h.info.Owner}
 	}
-	if h.kind == "" { // the run does not exist, and is created
+	if h.kind == "" { // the run does not exist and is created
 		h.born = nuid.Next()
 		h.info = storekit.NewInfo(runID, o)
 	}
@@ -175,7 +175,7 @@ func (s *Store) flushOwn(ctx context.Context, runID string) error {
 	return nil
 }
 
-// load reads a run's records, and its state at that time.
+// load reads a run's records and its state at that time.
 func (s *Store) load(ctx context.Context, runID string) (*snapshot.Run, *head, error) {
 	for {
 		h, err := s.head(ctx, runID)
@@ -188,7 +188,7 @@ func (s *Store) load(ctx context.Context, runID string) (*snapshot.Run, *head, e
 		}
 		if now, headErr := s.head(ctx, runID); headErr != nil || now.born == h.born {
 			return nil, nil, errors.Join(err, headErr)
-		} // the run was deleted meanwhile, and created again
+		} // the run was deleted and created again in the meantime
 	}
 }
 
@@ -225,7 +225,7 @@ func (s *Store) awaitClosed(ctx context.Context, h *head) error {
 			}
 		}
 	})
-	alive := time.NewTimer(s.timeLeft(h.session)) // its process may be killed
+	alive := time.NewTimer(s.timeLeft(h.session)) // its process may have been killed
 	defer alive.Stop()
 	select {
 	case <-changed:

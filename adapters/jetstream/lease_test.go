@@ -17,8 +17,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// hereAndThere returns two workers, one of which reaches the server through a
-// proxy.
+// hereAndThere returns two workers, only one of which reaches the server through a proxy.
 func hereAndThere(t *testing.T, lease time.Duration) (here, there *jetstream.Store, between *proxy) {
 	server := jstest.Start(t)
 	between = newProxy(t, server.URL())
@@ -35,7 +34,8 @@ func begin(t *testing.T, s snapshot.Store, o snapshot.OpenOptions) snapshot.Jour
 	return j
 }
 
-// TestRunIsLoadedOverASlowConnection: reading a run takes much longer than any one answer may take.
+// TestRunIsLoadedOverASlowConnection reads a run over a connection so slow that this takes much
+// longer than any single answer may take.
 func TestRunIsLoadedOverASlowConnection(t *testing.T) {
 	t.Parallel()
 	slow, fast, between := hereAndThere(t, lease/2)
@@ -56,7 +56,8 @@ func TestRunIsLoadedOverASlowConnection(t *testing.T) {
 	between.Delay(0)
 }
 
-// TestReadingContinuesWhenTheServerAnswersAgain: for a while, no server takes the requests for messages.
+// TestReadingContinuesWhenTheServerAnswersAgain lets no server answer the requests for messages for
+// a while.
 func TestReadingContinuesWhenTheServerAnswersAgain(t *testing.T) {
 	t.Parallel()
 	conn := jstest.Start(t).Connect()
@@ -82,7 +83,7 @@ func TestReadingContinuesWhenTheServerAnswersAgain(t *testing.T) {
 	assert.Len(t, list.Runs, 1)
 }
 
-// answerReads sets whether the server answers requests for messages of the index.
+// answerReads sets whether the server answers requests for messages in the index.
 func answerReads(t *testing.T, conn *nats.Conn, answers bool) {
 	t.Helper()
 	configure(t, conn, "RPI_reprise", func(c *njs.StreamConfig) { c.AllowDirect = answers })
@@ -107,7 +108,7 @@ func TestWorkerThatIsCutOffWritesNothing(t *testing.T) {
 		opened <- opening{j, err}
 	}()
 	between.Set(true, false)
-	require.NoError(t, j.Append(storetest.Records(3, 1)...)) // it is only queued, since the worker is cut off
+	require.NoError(t, j.Append(storetest.Records(3, 1)...)) // only queued, since the worker is cut off
 	require.ErrorIs(t, j.Sync(t.Context(), 3), snapshot.ErrMaybeStored)
 	<-j.Lost()
 	assert.Empty(t, opened, "the worker stops before others continue its run")
@@ -167,8 +168,8 @@ func TestConnectionThatComesBackInTimeLosesNothing(t *testing.T) {
 	assert.EqualValues(t, 1, run.Generation)
 }
 
-// TestRunThatCouldNotBeClosedIsOpenedAgain: the process is alive, and its lease has
-// not expired.
+// TestRunThatCouldNotBeClosedIsOpenedAgain opens a run again in a process that is alive and whose
+// lease has not expired.
 func TestRunThatCouldNotBeClosedIsOpenedAgain(t *testing.T) {
 	t.Parallel()
 	here, there, between := hereAndThere(t, longLease)
@@ -195,8 +196,8 @@ func TestRunThatCouldNotBeClosedIsOpenedAgain(t *testing.T) {
 	require.NoError(t, next.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
 }
 
-// TestLostAcknowledgementStoresNothingTwice: the server stores messages, but its
-// answers are lost for a time.
+// TestLostAcknowledgementStoresNothingTwice lets the server store messages while its answers are
+// lost for a while.
 func TestLostAcknowledgementStoresNothingTwice(t *testing.T) {
 	t.Parallel()
 	here, there, between := hereAndThere(t, longLease)
@@ -249,8 +250,8 @@ func TestStoreThatIsClosedLetsOthersContinueAtOnce(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestPositionIsValidInAnyProcess: a watcher continues in another process, without a
-// gap or a duplicate.
+// TestPositionIsValidInAnyProcess continues a watch in another process, without a gap or a
+// duplicate.
 func TestPositionIsValidInAnyProcess(t *testing.T) {
 	here, there, _ := hereAndThere(t, longLease)
 	j := begin(t, here, snapshot.OpenOptions{Create: true})

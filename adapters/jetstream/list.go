@@ -12,10 +12,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// The most recently changed run is at the end of the index. The index is read backwards, one range of
-// sequence numbers at a time.
+// The most recently changed run is at the end of the index, so the index is read backwards, one
+// range of sequence numbers at a time.
 
-// List implements [snapshot.Reader]. The server selects runs by status, and with f.DueBy also by
+// List implements [snapshot.Reader]. The server selects runs by status and, with f.DueBy, also by
 // due time; the rest of the filter is applied here. In a cluster, any server may answer. If that
 // server lags behind, a page selected by status may show the previous state of a run that has just
 // changed.
@@ -40,8 +40,8 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 	return page, err
 }
 
-// count returns, for each status, the number of runs that the filter selects if its Status is
-// ignored. If the filter selects all runs, the server counts them, except those that are queued or
+// count returns, for each status, how many runs the filter would select if its Status were ignored.
+// If the filter selects all runs, the server counts all of them except those that are queued or
 // running.
 func (s *Store) count(ctx context.Context, f snapshot.Filter) (map[snapshot.Status]int, error) {
 	f.After, f.Limit = "", 1
@@ -64,8 +64,8 @@ func (s *Store) count(ctx context.Context, f snapshot.Filter) (map[snapshot.Stat
 	return page.Counts, nil
 }
 
-// indexSubjects returns the index's subjects for runs with the given statuses, or all subjects if
-// statuses is empty.
+// indexSubjects returns the subjects in the index for runs with the given statuses, or for all runs
+// if statuses is empty.
 func (n names) indexSubjects(statuses []snapshot.Status) []string {
 	if len(statuses) == 0 {
 		return []string{n.indexedAs("*")}
@@ -82,7 +82,7 @@ func (n names) indexSubjects(statuses []snapshot.Status) []string {
 	return all
 }
 
-// dueSubjects returns the index's subjects for the runs that have a status in the filter and wait
+// dueSubjects returns the subjects in the index for runs that have a status in the filter and wait
 // neither for an answer nor for a later time.
 func (n names) dueSubjects(f *snapshot.Filter) []string {
 	var all []string
@@ -139,7 +139,7 @@ func (s *Store) pickFrom(ctx context.Context, f snapshot.Filter, subjects []stri
 	return page, nil
 }
 
-// withoutDuplicates removes the older of two infos for a run that is moving in the index.
+// withoutDuplicates removes the older of two infos for a run that is moving within the index.
 func withoutDuplicates(runs []snapshot.Info) []snapshot.Info {
 	newest := make(map[string]*snapshot.Info, len(runs))
 	for i := range runs {
@@ -159,7 +159,7 @@ func withoutDuplicates(runs []snapshot.Info) []snapshot.Info {
 	return kept
 }
 
-// due lists the runs that are due and the runs for which messages wait.
+// due lists the runs that are due and the runs that have messages waiting for them.
 func (s *Store) due(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	found, err := s.find(ctx, s.names.dueSubjects(&f))
 	if err != nil {
@@ -238,8 +238,8 @@ func (s *Store) latest(ctx context.Context, f snapshot.Filter) (snapshot.Page, e
 }
 
 // eachLatest calls f with each run that the filter selects, the most recently updated first, until
-// f returns false. It reads the index in windows, from the end. While the windows contain few
-// selected runs, it makes them larger.
+// f returns false. It reads the index in windows, starting from the end. As long as windows contain
+// few selected runs, it makes them larger.
 func (s *Store) eachLatest(ctx context.Context, filter snapshot.Filter, f func(*foundRun) bool) error {
 	before, err := s.before(ctx, filter.After)
 	if err != nil {
@@ -302,8 +302,9 @@ func (s *Store) before(ctx context.Context, position string) (uint64, error) {
 // errTooMany means that a window contains too many messages to keep in memory.
 var errTooMany = errors.New("jetstream: too many messages")
 
-// window reads a window of the index, starting with the last message. If all statuses are wanted,
-// the window's last message shows whether the replica that answered has the whole window.
+// window reads a window of the index and returns its messages, the last one first. If all statuses
+// are wanted, the window's last message shows whether the replica that answered has the whole
+// window.
 func (s *Store) window(ctx context.Context, subjects []string, from, to uint64) (window []*storedMessage, err error) {
 	for _, subject := range subjects {
 		read := s.readThere
@@ -326,7 +327,7 @@ func (s *Store) window(ctx context.Context, subjects []string, from, to uint64) 
 // A lister reads messages in the index.
 type lister struct {
 	store *Store
-	alive map[string]bool // sessions that were already checked
+	alive map[string]bool // sessions that have already been checked
 }
 
 func newLister(s *Store) *lister { return &lister{store: s, alive: make(map[string]bool)} }
@@ -379,8 +380,8 @@ func (l *lister) lookAgain(ctx context.Context, is *foundRun) (*foundRun, error)
 	return is, nil
 }
 
-// isFirstLook is called when the process that wrote a message in the index has ended. It returns true
-// the first time that it is called for the message with sequence seq.
+// isFirstLook is called when the process that wrote a message in the index has ended. It returns
+// true the first time it is called for the message with sequence seq.
 func (s *Store) isFirstLook(runID string, seq uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

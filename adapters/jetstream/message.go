@@ -23,8 +23,8 @@ const (
 )
 
 // A message is a message on a run's subject. The last message on the subject contains the run's
-// current state. A process can append a message only if it knows the last one, so it has read all
-// earlier messages.
+// current state. To append a message, a process must know the last one, so it has read all earlier
+// messages.
 type message struct {
 	seq  uint64 // sequence in the stream
 	kind kind
@@ -34,7 +34,7 @@ type message struct {
 	last       uint64 // the number of the newest record, including those in this message
 
 	session string // opened, appended: the session that has the run open
-	opening uint64 // appended: the sequence of the message of kind opened
+	opening uint64 // appended: the sequence of the message that opened the run
 	born    string // all kinds but appended: distinguishes the run from a deleted one with the same ID
 
 	info     []byte // all kinds but appended: the run's info
@@ -58,10 +58,11 @@ const (
 	headerLease      = "Rp-Lease" // heartbeat: how long the heartbeat is valid
 )
 
-// deletedTTL is how long the message about a run's deletion is kept, for the run's followers.
+// deletedTTL is how long the message about a run's deletion is kept, so that the run's followers
+// can see it.
 const deletedTTL = time.Hour
 
-// headerRoom is an upper bound for the size of a message's headers.
+// headerRoom is an upper bound on the size of a message's headers.
 const headerRoom = 2048
 
 func (m *message) encode(subject string) *nats.Msg {

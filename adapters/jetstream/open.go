@@ -19,12 +19,12 @@ import (
 // minVersion is the oldest server version with all features that this package uses.
 var minVersion = [2]int{2, 12}
 
-// minPayload is the smallest value of the server's setting max_payload with which a run's info and
-// some records fit into a message.
+// minPayload is the smallest value of the server's setting max_payload that lets a message hold a
+// run's info and some records.
 const minPayload = 32 << 10
 
-// Open opens the store named in the options on the server to which conn is connected, and creates
-// the store if it does not exist. The connection belongs to the caller, who closes it after the
+// Open opens the store named in the options, on the server to which conn is connected, and creates
+// the store if it does not exist. The connection belongs to the caller, who must close it after the
 // store. It should reconnect forever (nats.MaxReconnects(-1)), even if a server refuses its user
 // for a while (nats.IgnoreAuthErrorAbort()): once the connection is closed, the store can do
 // nothing.
@@ -33,7 +33,8 @@ const minPayload = 32 << 10
 // settings, Open returns an error that explains the problem, and creates nothing. If servers do not
 // answer, as in a cluster that is electing a leader, Open tries again until ctx ends, or for 30
 // seconds if ctx has no deadline; then the error is snapshot.ErrUnavailable. If the ends of the
-// streams do not agree, as after a power failure, Open repairs the store; see [Store.Repair].
+// streams do not agree, as can happen after a power failure, Open repairs the store; see
+// [Store.Repair].
 func Open(ctx context.Context, conn *nats.Conn, o Options) (*Store, error) {
 	if conn == nil {
 		return nil, errors.New("jetstream: Open needs a connection, such as nats.Connect(url, nats.MaxReconnects(-1))")
@@ -119,7 +120,7 @@ func isTooOld(version string) bool {
 	return err1 != nil || err2 != nil || slices.Compare([]int{major, minor}, minVersion[:]) < 0
 }
 
-// streams returns the required configurations of the store's streams, except the bucket.
+// streams returns the configurations that the store's streams must have, except for the bucket.
 func (s *Store) streams() []jetstream.StreamConfig {
 	return []jetstream.StreamConfig{
 		{
@@ -134,7 +135,8 @@ func (s *Store) streams() []jetstream.StreamConfig {
 	}
 }
 
-// bucketStream returns the bucket's stream, as the client for object stores creates it.
+// bucketStream returns the configuration of the bucket's stream, as the object store client creates
+// it.
 func (s *Store) bucketStream() jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name: s.names.bucket(), Subjects: []string{s.names.objectData(">"), "$O." + s.names.artifacts() + ".M.>"},
@@ -164,7 +166,7 @@ func (s *Store) makeStreams(ctx context.Context) (err error) {
 	return err
 }
 
-// makeBucket creates the bucket for artifacts, as the client for object stores does.
+// makeBucket creates the bucket for artifacts, as the object store client does.
 func (s *Store) makeBucket(ctx context.Context) error {
 	bucket := jetstream.ObjectStoreConfig{Bucket: s.names.artifacts(), Description: "Reprise: large outputs", Replicas: s.options.Replicas}
 	err := setUp(ctx, s.conn, func(ctx context.Context) error {
@@ -213,8 +215,8 @@ func createError(what string, err error) error {
 	return fmt.Errorf("jetstream: %s cannot be created: %w", what, unavailable(err))
 }
 
-// compare returns an error if a stream's settings do not fit the store. The limits and the number of
-// replicas may differ.
+// compare returns an error if a stream's settings do not suit the store. The limits and the number
+// of replicas may differ.
 func compare(want, have *jetstream.StreamConfig) error {
 	var wrong []string
 	differs := func(name string, have, want any) {
@@ -228,7 +230,7 @@ func compare(want, have *jetstream.StreamConfig) error {
 	differs("storage", have.Storage, want.Storage)
 	differs("max_age", have.MaxAge, want.MaxAge)
 	differs("max_msgs_per_subject", max(have.MaxMsgsPerSubject, 0), want.MaxMsgsPerSubject)
-	if want.Discard == jetstream.DiscardOld { // a limit would drop the oldest messages
+	if want.Discard == jetstream.DiscardOld { // a limit on the size would drop the oldest messages
 		differs("max_bytes", max(have.MaxBytes, 0), int64(0))
 	}
 	differs("max_msgs", max(have.MaxMsgs, 0), max(want.MaxMsgs, 0))

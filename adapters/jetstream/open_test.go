@@ -28,7 +28,7 @@ func TestServerThatIsTooOldIsRefused(t *testing.T) {
 	}
 }
 
-// oldServer starts a server that only reports its version.
+// oldServer starts a server that does nothing but report its version.
 func oldServer(t *testing.T, version string) (url string) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -74,7 +74,7 @@ func TestInvalidOptionsAreRefused(t *testing.T) {
 	require.ErrorContains(t, err, "Open needs a connection")
 }
 
-// TestForeignStreamIsRefused, and no other stream is created.
+// TestForeignStreamIsRefused also checks that no other stream is created.
 func TestForeignStreamIsRefused(t *testing.T) {
 	for name, config := range map[string]njs.StreamConfig{
 		"subjects is orders.>, want rpi.reprise.>": {Name: "RPI_reprise", Subjects: []string{"orders.>"}},
@@ -112,7 +112,7 @@ func TestForeignStreamIsRefused(t *testing.T) {
 	}
 }
 
-// TestLimitsOfAnAccountAreNamed: the errors also say what to do.
+// TestLimitsOfAnAccountAreNamed checks that the errors also say what to do.
 func TestLimitsOfAnAccountAreNamed(t *testing.T) {
 	t.Parallel()
 	for limits, want := range map[string][]string{
@@ -168,7 +168,7 @@ func TestServerThatAcceptsOnlySmallMessagesIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "accepts messages of at most 8192 bytes; want a max_payload of 32768 or more")
 }
 
-// TestForeignQueueIsRefused: the foreign queue drops old jobs when it is full.
+// TestForeignQueueIsRefused uses a foreign queue that would drop old jobs when it is full.
 func TestForeignQueueIsRefused(t *testing.T) {
 	t.Parallel()
 	conn := jstest.Start(t).Connect()
@@ -184,8 +184,8 @@ func TestForeignQueueIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "the stream RQ_reprise exists, but its settings do not fit: max_bytes is 1048576, want 0")
 }
 
-// TestEachDeletedStreamIsNamedAndRecreated: the list and the queue are rebuilt
-// from the records.
+// TestEachDeletedStreamIsNamedAndRecreated checks that the list and the queue are rebuilt from the
+// records.
 func TestEachDeletedStreamIsNamedAndRecreated(t *testing.T) {
 	t.Parallel()
 	for stream, use := range map[string]func(*jetstream.Store, *jetstream.Queue) error{
@@ -227,7 +227,7 @@ func TestEachDeletedStreamIsNamedAndRecreated(t *testing.T) {
 	}
 }
 
-// TestStoreWithoutStorageFailsClearly: what was stored remains, and the run
+// TestStoreWithoutStorageFailsClearly checks that what was stored remains, and that the run
 // continues when there is storage again.
 func TestStoreWithoutStorageFailsClearly(t *testing.T) {
 	s := open(t, jstest.Start(t).Connect(), jetstream.Options{Lease: lease, MaxBytes: 64 << 10})

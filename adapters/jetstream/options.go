@@ -25,17 +25,18 @@ type Options struct {
 	// both be set.
 	APIPrefix string
 
-	// Replicas is the number of servers in a cluster that keep each message. It is used when the
-	// store is created. Defaults to 1; with 3, the store survives the loss of a server.
+	// Replicas is the number of servers in a cluster that keep each message. It is used only when
+	// the store is created. Defaults to 1; with 3, the store survives the loss of one server.
 	Replicas int
 
-	// MaxBytes limits the total size of all runs' records on a server. When the limit is reached,
-	// nothing can be stored: calls fail with snapshot.ErrUnavailable, runs are interrupted, and runs
-	// cannot be deleted either. Everything continues when the stream's limit is raised. MaxBytes is
-	// used when the store is created. Zero means no limit other than the server's.
+	// MaxBytes limits the total size of the records of all runs on a server. When the limit is
+	// reached, nothing can be stored: calls fail with snapshot.ErrUnavailable, runs are
+	// interrupted, and runs cannot even be deleted. Everything continues when the stream's limit is
+	// raised. MaxBytes is used only when the store is created. Zero means no limit other than the
+	// server's.
 	MaxBytes int64
 
-	// Lease is how long a process keeps its runs without renewing its lease. After a process was
+	// Lease is how long a process keeps its runs without renewing its lease. If a process is
 	// killed, another process continues its runs when the lease has expired. A process that cannot
 	// renew its lease stops writing when three quarters of the lease have passed. Lease must be at
 	// least a second; it defaults to 10 seconds.
@@ -95,6 +96,6 @@ func (o *Options) renewEvery() time.Duration { return o.Lease / 4 }
 // The rest of the lease allows for clocks that run at different speeds.
 func (o *Options) trustedFor() time.Duration { return o.Lease * 3 / 4 }
 
-// answerTimeout is how long a process waits for the answer to a message before it sends
-// the message again, which does no harm.
+// answerTimeout is how long a process waits for the answer to a message before it sends the message
+// again. Sending a message twice does no harm.
 func (o *Options) answerTimeout() time.Duration { return max(o.Lease/8, 200*time.Millisecond) }

@@ -39,8 +39,8 @@ func withConfig(t *testing.T, text string) jstest.Option {
 	}
 }
 
-// user returns a user for the configuration of a server, with all permissions of a role
-// except the given one; "" for no exception.
+// user returns a user for the configuration of a server. The user has all permissions of a role
+// except the given one, or all of them if that is "".
 func user(t *testing.T, name string, role jetstream.Role, without string) string {
 	text, err := jetstream.PermissionsConfig(jetstream.Options{}, role)
 	require.NoError(t, err)
@@ -70,9 +70,9 @@ func (v *violations) connect(t *testing.T, s *jstest.Server, name string) *nats.
 	}))
 }
 
-// TestEachRoleDoesItsWorkWithItsPermissions: an admin creates the streams; a client starts,
-// answers, interrupts and cancels runs; a worker executes them, with artifacts, waits and
-// priorities, and removes them; a dashboard reads everything and cannot change anything.
+// TestEachRoleDoesItsWorkWithItsPermissions checks all roles: an admin creates the streams; a
+// client starts, answers, interrupts and cancels runs; a worker executes them, with artifacts,
+// waits and priorities, and removes them; a dashboard reads everything but cannot change anything.
 func TestEachRoleDoesItsWorkWithItsPermissions(t *testing.T) {
 	t.Parallel()
 	s := jstest.Start(t, withConfig(t, authorization(user(t, "admin", jetstream.RoleAdmin, ""), user(t, "worker", jetstream.RoleWorker, ""),
@@ -161,7 +161,7 @@ func TestEachRoleDoesItsWorkWithItsPermissions(t *testing.T) {
 	require.ErrorContains(t, err, "reprise-jetstream permissions")
 }
 
-// TestMissingPermissionIsNamed lets users of a role work without one of its permissions.
+// TestMissingPermissionIsNamed lets users work without one of the permissions of their role.
 func TestMissingPermissionIsNamed(t *testing.T) {
 	t.Parallel()
 	record := func(s *jetstream.Store) error {

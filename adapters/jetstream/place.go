@@ -16,9 +16,9 @@ import (
 const worthSearching = 100
 
 // place returns the sequence in the stream from which to read a run's messages in order to get the
-// record with the number seq and all later records. The record must exist; if seq is 0, all records
-// are meant. Messages before the returned sequence belong to another run, or hold only earlier
-// records.
+// record with the number seq and all later records. The record must exist; if seq is 0, place
+// returns the sequence for all records. Messages before the returned sequence belong to another
+// run, or hold only earlier records.
 func (s *Store) place(ctx context.Context, h *head, seq uint64) (uint64, error) {
 	if seq <= worthSearching {
 		seq = 0
@@ -51,7 +51,7 @@ func (s *Store) place(ctx context.Context, h *head, seq uint64) (uint64, error) 
 type placeFinder struct {
 	store *Store
 	head  *head
-	since uint64 // the sequence of a message of the run; all later messages belong to the run, too
+	since uint64 // the sequence of a message of the run; all later messages also belong to the run
 }
 
 // firstFrom returns the sequence of the first message at or after the given sequence. It also
@@ -71,7 +71,7 @@ func (p *placeFinder) firstFrom(ctx context.Context, at, record uint64) (seq uin
 	return m.seq, is, err
 }
 
-// isOfRun reports whether a message belongs to this run, and not to a deleted run with the same ID.
+// isOfRun reports whether a message belongs to this run and not to a deleted run with the same ID.
 func (p *placeFinder) isOfRun(ctx context.Context, m *message) (bool, error) {
 	if m.seq >= p.since {
 		return true, nil
@@ -79,7 +79,7 @@ func (p *placeFinder) isOfRun(ctx context.Context, m *message) (bool, error) {
 	born, since := m.born, m.seq
 	if m.kind == kindAppended {
 		opening, err := p.store.message(ctx, query{Seq: m.opening})
-		if errors.Is(err, errNotFound) { // messages of a deleted run are being removed
+		if errors.Is(err, errNotFound) { // the messages of a deleted run are being removed
 			return false, nil
 		} else if err != nil {
 			return false, err

@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// write writes records to a run, a few in each message, and opens the run again
-// from time to time. It writes messages of another run between them.
+// write writes records to a run, a few in each message, and reopens the run from time to time.
+// Between the messages, it writes those of another run.
 func write(t *testing.T, s *jetstream.Store, runID string, records uint64) {
 	t.Helper()
 	between, err := s.Open(t.Context(), runID+"-other", snapshot.OpenOptions{Create: true})
@@ -57,8 +57,8 @@ func first(n int, records iter.Seq2[record.Record, error]) (seqs []uint64, err e
 	return seqs, nil
 }
 
-// TestPlaceOfEachRecordIsFound, even in a run that was deleted and created again
-// while the old messages could not be removed.
+// TestPlaceOfEachRecordIsFound also looks in a run that was deleted and created again while the old
+// messages could not be removed.
 func TestPlaceOfEachRecordIsFound(t *testing.T) {
 	t.Parallel()
 	s := open(t, jstest.Start(t).Connect(), jetstream.Options{})
@@ -106,8 +106,8 @@ func TestPlaceOfEachRecordIsFound(t *testing.T) {
 	require.ErrorIs(t, err, ended)
 }
 
-// TestTailIsReadAlone: a client that continues near the end of a long run does not
-// read the earlier messages.
+// TestTailIsReadAlone checks that a client that continues near the end of a long run does not read
+// the earlier messages.
 func TestTailIsReadAlone(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t)

@@ -35,14 +35,14 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// The tests mostly wait, so more of them run at the same time than there are
+// The tests spend most of their time waiting, so more of them run at the same time than there are
 // processors, unless the flag -parallel is given.
 func TestMain(m *testing.M) {
 	_ = flag.Set("test.parallel", "4")
 	process.Main(tests{m}, process.Programs{"work": work})
 }
 
-// tests runs the tests with a directory for the server program, and then removes the directory.
+// tests creates a directory for the server program, runs the tests, and then removes the directory.
 type tests struct{ *testing.M }
 
 func (t tests) Run() int {
@@ -65,7 +65,7 @@ func (t tests) Run() int {
 // serverProgram builds the server program once, and returns its path.
 var serverProgram func() (string, error)
 
-// serverCommand returns the command that runs a server until its standard input ends.
+// serverCommand returns a command that runs a server until its standard input ends.
 func serverCommand(t *testing.T, set serverSettings) *exec.Cmd {
 	t.Helper()
 	program, err := serverProgram()
@@ -79,13 +79,13 @@ type serverSettings struct {
 	Name    string
 	Port    int
 	Dir     string
-	Cluster int      // the port for routes of other servers; 0 for no cluster
+	Cluster int      // the port for routes from other servers; 0 for no cluster
 	Routes  []string // the URLs of other servers
 
-	MaxPayload int32 // of a message, in bytes; 0 for the default of a server
+	MaxPayload int32 // the maximum size of a message, in bytes; 0 for a server's default
 }
 
-// oneServer returns the settings of a server that may be killed and started again.
+// oneServer returns the settings of a server that can be killed and started again.
 func oneServer(t *testing.T) serverSettings {
 	return serverSettings{Name: "one", Port: freePorts(t, 1)[0], Dir: t.TempDir()}
 }
@@ -97,7 +97,7 @@ func freePorts(t *testing.T, n int) []int {
 	return free
 }
 
-// startServer starts a server in a process of its own and returns its URL.
+// startServer starts a server in its own process and returns its URL.
 func startServer(t *testing.T, set serverSettings) (*process.Process, *exec.Cmd, string) {
 	t.Helper()
 	cmd := serverCommand(t, set)
@@ -119,7 +119,7 @@ type step struct {
 
 // work runs tasks until its standard input ends. The effect of a step is a line in the ledger,
 // which the step returns. At the given point (before the effect of step 1, after it, or after its
-// outcome was recorded) the process kills itself, or waits until a file named "go" exists.
+// outcome was recorded), the process kills itself or waits until a file named "go" exists.
 func work(args ...string) error {
 	url, dir, point := args[0], args[1], args[2]
 	conn, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.RetryOnFailedConnect(true))
@@ -202,7 +202,7 @@ func registerWork(r *runner.Runner, dir, point string) {
 			}
 			pass("recorded", step{in.Run, n})
 			all = append(all, line)
-			if strings.HasPrefix(in.Run, "large") { // a large record, or several messages
+			if strings.HasPrefix(in.Run, "large") { // one large record, or several messages
 				if _, err := pad.Call(ctx, step{in.Run, n}); err != nil {
 					return "", err
 				}
@@ -226,7 +226,7 @@ func appendTo(dir, file, line string) error {
 	return errors.Join(err, f.Close())
 }
 
-// A site has a server, a ledger, and a client that starts and reads runs.
+// A site consists of a server, a ledger, and a client that starts and reads runs.
 type site struct {
 	t      testing.TB
 	url    string
@@ -235,7 +235,7 @@ type site struct {
 	client *runner.Runner
 	queue  *jetstream.Queue
 
-	options jetstream.Options // the options of the store, in this process and in workers
+	options jetstream.Options // the options of the store, both in this process and in workers
 }
 
 func newSite(t testing.TB, url string, o jetstream.Options) *site {
@@ -265,8 +265,7 @@ func (s *site) workerCommand(point string, url ...string) *exec.Cmd {
 	return process.Command(s.t, "work", append(url, s.url)[0], s.dir, point, string(o))
 }
 
-// start starts a run. If no server answers, it tries again, which does not create
-// another run.
+// start starts a run. If no server answers, start tries again; this does not create another run.
 func (s *site) start(id string, steps int) {
 	s.t.Helper()
 	s.patiently("start run "+id, func(ctx context.Context) error {
@@ -319,8 +318,8 @@ func (s *site) ended(id string) []string {
 	return strings.Split(result.(string), "\n")
 }
 
-// explain logs the state of a run that has not ended, its jobs, and the last errors
-// of workers.
+// explain logs the state of a run that has not ended, the run's jobs, and the workers' most recent
+// errors.
 func (s *site) explain(id string) {
 	info, err := s.client.Info(s.t.Context(), id)
 	s.t.Logf("run %s is %+v, %v", id, info, err)
@@ -359,8 +358,8 @@ func (s *site) ledger() []string {
 	return strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
 }
 
-// check compares the outcomes of a run with the ledger: no step with an outcome has
-// run again. As an exception, up to late steps may have one line after their outcome, written by a
+// check compares the outcomes of a run with the ledger: no step with an outcome may have run again.
+// As an exception, up to late steps may have a line after the line of their outcome, written by a
 // process that was stopped in the middle of the effect.
 func (s *site) check(id string, steps, late int) {
 	s.t.Helper()
@@ -384,8 +383,8 @@ func (s *site) check(id string, steps, late int) {
 	s.checkHistory(id)
 }
 
-// checkHistory checks the messages of a run: no record is missing, and each
-// generation was written by one process.
+// checkHistory checks the messages of a run: no record may be missing, and each generation must
+// have been written by one process.
 func (s *site) checkHistory(id string) {
 	s.t.Helper()
 	sessions := map[uint64]string{}
@@ -432,7 +431,7 @@ func (s *site) checkHistory(id string) {
 	}
 }
 
-// next returns the next message on a subject, and waits until the servers answer. If end is true,
+// next returns the next message on a subject. It waits until the servers answer. If end is true,
 // there may be no next message.
 func (s *site) next(subject string, seq uint64, end bool) (msg *njs.RawStreamMsg, ok bool) {
 	s.t.Helper()
@@ -501,9 +500,9 @@ func TestWorkerThatWasCutOffWritesNothingWhenItIsBack(t *testing.T) {
 		func() { between.Set(false, false) })
 }
 
-// checkAbsence starts a worker that goes away in the middle of a step and stays away until another
+// checkAbsence starts a worker that disappears in the middle of a step and stays away until another
 // worker has ended the run. When the first worker is back, it has the outcome of the step, but must
-// neither write nor acknowledge anything. between is the proxy between the worker and the server.
+// neither write nor acknowledge anything. between is the proxy between this worker and the server.
 func (s *site) checkAbsence(first *exec.Cmd, between *proxy, away, back func()) {
 	s.t.Helper()
 	p := process.Start(s.t, first)
@@ -524,10 +523,10 @@ func (s *site) checkAbsence(first *exec.Cmd, between *proxy, away, back func()) 
 	between.Forget()
 	back()
 	require.NoError(s.t, os.WriteFile(filepath.Join(s.dir, "go"), nil, 0o600))
-	for { // it notices the loss, and continues to work
+	for { // the first worker notices the loss and continues to work
 		line, ok := p.Line()
 		require.True(s.t, ok)
-		if strings.Contains(line, " run r ") { // the run has ended, or closing it has failed
+		if strings.Contains(line, " run r ") { // the run has ended, or could not be closed
 			break
 		}
 	}
@@ -548,8 +547,8 @@ func (s *site) checkAbsence(first *exec.Cmd, between *proxy, away, back func()) 
 	assert.NotRegexp(s.t, ack, string(sent), "the worker must not acknowledge the job")
 }
 
-// acknowledgement matches what a worker publishes to acknowledge the job of a run, or to renew its
-// lease on the job.
+// acknowledgement returns an expression that matches what a worker publishes to acknowledge the job
+// of a run, or to renew its lease on the job.
 func (s *site) acknowledgement(id string) *regexp.Regexp {
 	s.t.Helper()
 	js, err := njs.New(s.conn)
@@ -561,8 +560,8 @@ func (s *site) acknowledgement(id string) *regexp.Regexp {
 	return regexp.MustCompile(fmt.Sprintf(`\$JS\.ACK\.(\w+\.)*RQ_reprise\.\w+\.\d+\.%d\.`, job.Sequence))
 }
 
-// Duplicate starts are one run, both within the time in which the server detects duplicates and
-// after it.
+// Duplicate starts result in one run, both within the period in which the server detects duplicates
+// and after it.
 func TestDuplicateStartsAreOneRun(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, jstest.Start(t).URL(), jetstream.Options{Lease: longLease})

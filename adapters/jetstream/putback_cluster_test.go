@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/adapters/jetstream"
 )
 
-// TestClusterHealsAfterAStreamWasPutBackOnOneServer: the other servers have everything, so
-// nothing is lost.
+// TestClusterHealsAfterAStreamWasPutBackOnOneServer expects that nothing is lost, since the other
+// servers have everything.
 func TestClusterHealsAfterAStreamWasPutBackOnOneServer(t *testing.T) {
 	t.Parallel()
 	p := newGroupPutBack(t)
@@ -34,8 +34,8 @@ func TestClusterHealsAfterAStreamWasPutBackOnOneServer(t *testing.T) {
 	p.end()
 }
 
-// TestClusterHealsAfterAStreamWasPutBackOnAllServers, as after a loss of power on all of them.
-// With REPRISE_LONG, each of the streams is put back in turn.
+// TestClusterHealsAfterAStreamWasPutBackOnAllServers puts a stream back on all servers, as after a
+// loss of power on all of them. With REPRISE_LONG, this is done for each of the streams in turn.
 func TestClusterHealsAfterAStreamWasPutBackOnAllServers(t *testing.T) {
 	t.Parallel()
 	streams := []string{"RP_reprise"}
@@ -63,7 +63,7 @@ func TestClusterHealsAfterAStreamWasPutBackOnAllServers(t *testing.T) {
 	}
 }
 
-// A groupPutBack restores old files of a stream on servers of a cluster.
+// A groupPutBack restores old files of a stream on the servers of a cluster.
 type groupPutBack struct {
 	putBack
 	group  *group
@@ -81,21 +81,21 @@ func newGroupPutBack(t *testing.T) *groupPutBack {
 	return p
 }
 
-// revive starts servers, and waits for a leader.
+// revive starts the given servers and waits for a leader.
 func (p *groupPutBack) revive(servers []int) {
 	p.t.Helper()
 	p.group.revive(servers...)
 	p.group.leaderOf(p.site.conn)
 }
 
-// dirs returns the directories of the stream and of its log on a server.
+// dirs returns the directories that a server has for the stream and for the stream's log.
 func (p *groupPutBack) dirs(server int) []string {
 	root := filepath.Join(p.group.settings[server].Dir, "jetstream")
 	return []string{filepath.Join(root, "$G", "streams", p.stream), filepath.Join(root, "$SYS", "_js_", p.log(server))}
 }
 
-// log returns the name of the log of the stream. While the server is running, it asks the server
-// and stores the name.
+// log returns the name of the stream's log. The first time, it asks the server, which must be
+// running, and stores the name.
 func (p *groupPutBack) log(server int) string {
 	p.t.Helper()
 	name, err := os.ReadFile(filepath.Join(p.kept, "log"))
@@ -115,7 +115,7 @@ func (p *groupPutBack) log(server int) string {
 	return answer.Cluster.Log
 }
 
-// begin starts runs, and finds out the name of the log.
+// begin starts runs and determines the name of the log.
 func (p *groupPutBack) begin(from, to int) {
 	p.putBack.begin(from, to)
 	p.log(0)

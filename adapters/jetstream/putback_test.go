@@ -22,7 +22,7 @@ import (
 )
 
 // A server syncs each stream separately. After a loss of power, the end of one stream may be
-// seconds older than the ends of the others.
+// several seconds older than the ends of the others.
 func TestStoreHealsAfterAStreamWasPutBack(t *testing.T) {
 	t.Parallel()
 	for _, stream := range []string{"RP_reprise", "RPI_reprise", "RQ_reprise"} {
@@ -42,9 +42,9 @@ func TestStoreHealsAfterAStreamWasPutBack(t *testing.T) {
 	}
 }
 
-// TestMessageThatIsNotedAfterTheServerWasRestartedIsCompared: the server is restarted after it has
-// acknowledged a message and before the writer notes the message, and has lost the message. The
-// runs of the process may be lost as well, and are opened again.
+// TestMessageThatIsNotedAfterTheServerWasRestartedIsCompared simulates a server that is restarted
+// after it has acknowledged a message and before the writer notes the message, and that has lost
+// the message. The runs of the process may also be lost, so they are opened again.
 func TestMessageThatIsNotedAfterTheServerWasRestartedIsCompared(t *testing.T) {
 	t.Parallel()
 	conn := jstest.Start(t).Connect()
@@ -73,7 +73,7 @@ type putBack struct {
 	server    *process.Process
 	workers   []*process.Process
 	site      *site
-	dir, then string // the directory of the stream, and the copy of its files
+	dir, then string // the directory of the stream's files, and that of their copy
 }
 
 func newPutBack(t *testing.T, stream string) *putBack {
@@ -101,7 +101,7 @@ func (p *putBack) copy() {
 	p.server, _, _ = startServer(p.t, p.settings)
 }
 
-// back kills the server, and restores the copied files.
+// back kills the server and restores the copied files.
 func (p *putBack) back() {
 	p.server.Kill()
 	require.NoError(p.t, os.RemoveAll(p.dir))

@@ -16,14 +16,14 @@ import (
 )
 
 // A Queue is a [runner.Queue] for the runs in a [Store]. It holds a job for each waiting run. A job
-// that was taken is hidden while the process that took it renews its lease, and is offered again
-// when the lease has expired. A Queue is safe for concurrent use; make one with [OpenQueue].
+// that was taken is hidden as long as the process that took it renews its lease, and is offered
+// again when the lease has expired. A Queue is safe for concurrent use; make one with [OpenQueue].
 //
 // Jobs are taken by priority, and jobs of the same priority in the order in which they were added.
 // Priorities from -100 to 100 are distinguished; a priority outside this range counts as the
 // nearest one inside it. For each priority in use, each worker makes one request for jobs every
 // half lease. Other workers learn about a new priority a moment after the first job with that
-// priority was added; until then they may take a job with a lower priority.
+// priority was added; until then, they may take a job with a lower priority.
 type Queue struct {
 	store *Store
 	jobs  jetstream.Stream
@@ -76,7 +76,7 @@ func (q *Queue) config() jetstream.StreamConfig {
 	}
 }
 
-// safeToken returns a name in a form that can be part of a subject.
+// safeToken returns a name in a form that can be used as part of a subject.
 func safeToken(name string) string {
 	var b strings.Builder
 	for _, c := range []byte(name) {
@@ -137,15 +137,15 @@ func (q *Queue) Add(ctx context.Context, e runner.QueueEntry) (added bool, err e
 }
 
 // Wake implements [runner.Queue]. The new job replaces the run's earlier job, even if a process has
-// taken that job; the new job remains when the process ends its lease. Wake also removes a job of
-// the run that is waiting until it is due, unless that job is newer.
+// taken that job; the new job remains when the process ends its lease. If the run has a job that
+// waits until it is due, Wake removes that job as well, unless it is newer.
 func (q *Queue) Wake(ctx context.Context, e runner.QueueEntry) error {
 	e.Due = time.Time{}
 	seq, err := q.put(ctx, &e)
 	if err != nil {
 		return err
 	}
-	_ = q.store.purge(ctx, q.jobs, q.waitSubject(e.RunID), seq) // if this fails, the run is just offered once more
+	_ = q.store.purge(ctx, q.jobs, q.waitSubject(e.RunID), seq) // if this fails, the run is only offered once more
 	return nil
 }
 
@@ -162,8 +162,8 @@ func (q *Queue) put(ctx context.Context, e *runner.QueueEntry) (seq uint64, err 
 	return q.store.publishAny(ctx, q.config().Name, msg)
 }
 
-// message returns the entry's job. If the entry is due later, message returns a message that the
-// server turns into the job at that time, by the server's clock.
+// message returns the message with the entry's job. If the entry is due later, it returns a message
+// that the server turns into the job at that time, by the server's clock.
 func (q *Queue) message(ctx context.Context, e *runner.QueueEntry) (*nats.Msg, error) {
 	data, err := encodeJob(e)
 	if err != nil {
@@ -183,7 +183,7 @@ func (q *Queue) message(ctx context.Context, e *runner.QueueEntry) (*nats.Msg, e
 	return msg, nil
 }
 
-// A lease is a job that was taken.
+// A lease is a job that has been taken.
 type lease struct {
 	queue   *Queue
 	session *session
@@ -203,7 +203,7 @@ func (l *lease) Done(ctx context.Context) error {
 	if l.session.isOver() {
 		return errExpired
 	}
-	if !l.queue.store.conn.IsConnected() { // the client would send the request after reconnecting, when the job may belong to another process
+	if !l.queue.store.conn.IsConnected() { // the client would send the request after reconnecting, when another process may have the job
 		return unavailable(fmt.Errorf("end the job of run %s: %w", l.entry.RunID, nats.ErrDisconnected))
 	}
 	ctx, cancel := l.session.bound(ctx)
@@ -231,8 +231,8 @@ func (l *lease) remove(ctx context.Context) error {
 	return l.queue.store.purge(ctx, l.queue.jobs, l.msg.Subject(), meta.Sequence.Stream+1)
 }
 
-// Park publishes the next job before it ends this one. If the next job is due at once, it replaces
-// this one.
+// Park publishes the next job before it ends this one. If the next job is due immediately, it
+// replaces this one.
 func (l *lease) Park(ctx context.Context, due time.Time) error {
 	if l.session.isOver() {
 		l.release()
@@ -248,10 +248,10 @@ func (l *lease) Park(ctx context.Context, due time.Time) error {
 
 func (l *lease) Abandon() { l.release() }
 
-// giveBack makes the server offer the job to other workers at once. It waits until the server has
-// done so: the server handles acknowledgements and pulls concurrently, so otherwise a pull might
-// return no job, and jobs with lower levels would be taken. If the session was lost, giveBack does
-// nothing, because the job may belong to another process.
+// giveBack makes the server offer the job to other workers at once, and waits until the server has
+// done so. This is necessary because the server handles acknowledgements and pulls concurrently: a
+// pull might otherwise return no job, and jobs with lower levels would be taken. If the session was
+// lost, giveBack does nothing, because the job may belong to another process.
 func (l *lease) giveBack() {
 	l.release()
 	if errors.Is(context.Cause(l.session.ctx), errExpired) {

@@ -12,9 +12,9 @@ import (
 
 // A consumer delivers its jobs in the order in which they were added. Each program therefore has
 // one consumer for each priority, which is called a level here, and jobs are pulled from the
-// highest level first. Workers do not ask for unused levels: before the first job with a level
-// other than 0 is added, a note announces the level. Workers read the notes, and listen for new
-// ones.
+// highest level first. Workers do not ask for jobs of unused levels: before the first job with a
+// level other than 0 is added, the level is announced in a note. Workers read the notes and listen
+// for new ones.
 
 // maxLevel is the highest level, and -maxLevel the lowest.
 const maxLevel = 100
@@ -23,7 +23,7 @@ const maxLevel = 100
 func levelOf(priority int) int { return max(-maxLevel, min(priority, maxLevel)) }
 
 // levelTTL is how long a note is kept. The note is renewed when jobs with its level are added,
-// including those that a sweep adds.
+// including those added by a sweep.
 const levelTTL = "168h"
 
 // note announces an entry's level to all workers, unless this process has done so recently.
@@ -53,8 +53,8 @@ func (q *Queue) note(ctx context.Context, e *runner.QueueEntry) error {
 	return nil
 }
 
-// forgetNotes makes this process write its notes again, since the server may have lost them, or
-// will soon remove them.
+// forgetNotes makes this process write its notes again, since the server may have lost them or may
+// soon remove them.
 func (q *Queue) forgetNotes() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

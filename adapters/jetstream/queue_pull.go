@@ -14,22 +14,22 @@ import (
 	"github.com/reprise-go/reprise/runner"
 )
 
-// A puller pulls a program's jobs with one level.
+// A puller pulls those jobs of a program that have a given level.
 type puller struct {
 	program runner.ProgramID
 	level   int
 }
 
-// A pullState holds a puller's state and its jobs. The queue's mutex guards it.
+// A pullState holds a puller's state and jobs. It is guarded by the queue's mutex.
 type pullState struct {
-	held    []*lease  // pulled jobs that no caller of Take has taken yet
-	waits   bool      // the server has no waiting job, and will send the next one
-	err     error     // why the server delivers no jobs
-	failing time.Time // when the server stopped answering, or zero if it answers
+	held    []*lease  // pulled jobs that no caller of Take has received yet
+	waits   bool      // the server has no job waiting and will send the next one
+	err     error     // why the server does not deliver jobs
+	failing time.Time // when the server stopped answering; zero if it answers
 }
 
-// mayHaveMore reports whether a job may be waiting at the server. As long as that is possible, no job
-// with a lower level is taken.
+// mayHaveMore reports whether the server may have a job waiting. As long as it may, no job with a
+// lower level is taken.
 func (p *pullState) mayHaveMore() bool { return len(p.held) == 0 && !p.waits && p.err == nil }
 
 // Take implements [runner.Queue]. It returns the next jobs, those with the highest levels, once it
@@ -74,7 +74,7 @@ func (q *Queue) take(ctx context.Context, programs []runner.ProgramID, most int)
 	}
 }
 
-// pickSome takes jobs, if it is known which jobs are next. Otherwise it returns a channel that is
+// pickSome takes jobs if it is known which jobs are next. Otherwise, it returns a channel that is
 // closed when this may have become known.
 func (q *Queue) pickSome(programs []runner.ProgramID, most int) (taken []runner.Lease, changed <-chan struct{}, err error) {
 	q.mu.Lock()
@@ -93,7 +93,7 @@ func (q *Queue) pickSome(programs []runner.ProgramID, most int) (taken []runner.
 	return taken, nil, nil
 }
 
-// pick takes a job, if it is known which job is next. q.mu must be held.
+// pick takes a job if it is known which job is next. q.mu must be held.
 func (q *Queue) pick(programs []runner.ProgramID) (next *lease, err error) {
 	var from *pullState
 	highest, asked := -maxLevel-1, -maxLevel-1
@@ -128,7 +128,7 @@ func (q *Queue) signal() {
 	q.changed = make(chan struct{})
 }
 
-// want makes the pullers pull, until each caller of want has called wantNoMore.
+// want makes the pullers pull until each caller of want has called wantNoMore.
 func (q *Queue) want() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -164,7 +164,7 @@ func (q *Queue) stateOf(p puller) *pullState {
 	return now
 }
 
-// set changes a puller's state.
+// set sets a puller's state.
 func (q *Queue) set(now *pullState, held []*lease, waits bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -230,7 +230,7 @@ func (q *Queue) filter(p puller) string {
 // jobs.
 const consumerUnused = 24 * time.Hour
 
-// maxLeases limits how many of a program's jobs with one level can be taken at the same time.
+// maxLeases limits how many jobs of one program and level can be taken at the same time.
 const maxLeases = 1_000_000
 
 // pullFor is how long one request for a job waits at the server. It is shorter than the time after
@@ -238,9 +238,9 @@ const maxLeases = 1_000_000
 // process.
 func (o *Options) pullFor() time.Duration { return o.Lease / 2 }
 
-// pullFrom pulls jobs until something fails. It returns the error only if the error is permanent. It
-// pulls the waiting jobs, or else waits for the next one. It pulls only while a caller of Take wants
-// jobs, so a worker without a free slot leaves the jobs to others.
+// pullFrom pulls jobs until something fails. It returns the error only if it is permanent. If jobs
+// are waiting, it pulls those; otherwise, it waits for the next job. It pulls only while a caller
+// of Take wants jobs, so a worker without a free slot leaves the jobs to others.
 func (q *Queue) pullFrom(ctx context.Context, consumer jetstream.Consumer, now *pullState) error {
 	for {
 		select {
@@ -271,7 +271,7 @@ func (q *Queue) pullFrom(ctx context.Context, consumer jetstream.Consumer, now *
 // pullBatch is how many jobs are pulled at once if many are waiting.
 const pullBatch = 16
 
-// waiting returns at most pullBatch of the jobs that are waiting.
+// waiting returns up to pullBatch of the waiting jobs.
 func waiting(consumer jetstream.Consumer) (jobs []jetstream.Msg, err error) {
 	asked := time.Now()
 	batch, err := consumer.FetchNoWait(pullBatch)
@@ -293,7 +293,7 @@ func waiting(consumer jetstream.Consumer) (jobs []jetstream.Msg, err error) {
 // fetchTimeout is how long the client waits for the server to report whether any jobs are waiting.
 const fetchTimeout = time.Second
 
-// next waits for the next job. It returns no jobs if none arrives for a while.
+// next waits for the next job. If none arrives for a while, it returns no jobs.
 func (q *Queue) next(ctx context.Context, consumer jetstream.Consumer) ([]jetstream.Msg, error) {
 	ctx, cancel := context.WithTimeout(ctx, q.store.options.pullFor())
 	defer cancel()
@@ -307,8 +307,8 @@ func (q *Queue) next(ctx context.Context, consumer jetstream.Consumer) ([]jetstr
 	return []jetstream.Msg{msg}, nil
 }
 
-// offer holds jobs for the callers of Take until all are taken. If no caller wants the next job for
-// a while, the remaining jobs are given back.
+// offer holds jobs for the callers of Take until all jobs are taken. If no caller wants the next
+// job for a while, the remaining jobs are given back.
 func (q *Queue) offer(own *session, jobs []jetstream.Msg, now *pullState) {
 	q.set(now, q.hold(own, jobs), false, nil)
 	tick := time.NewTicker(heldFor)

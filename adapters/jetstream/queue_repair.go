@@ -11,8 +11,8 @@ import (
 // stored that a job was acknowledged, but not that the job was removed. Such a job is never delivered
 // again, and no other job can be added for its run.
 
-// repair republishes such jobs, and returns their number. A job for a run that has ended meanwhile
-// does no harm: the worker that takes the job notices the end.
+// repair republishes such jobs and returns how many there were. If the run of a job has ended in
+// the meantime, the job does no harm: the worker that takes it notices the end.
 func (q *Queue) repair(ctx context.Context) (queued int, err error) {
 	q.forgetNotes()
 	consumers, err := q.consumers(ctx)
@@ -68,5 +68,5 @@ func (q *Queue) repairLoop() {
 	}
 }
 
-// repairEvery is the time between two repairs, as a multiple of the lease.
+// repairEvery is the time between repairs, as a multiple of the lease.
 const repairEvery = 6

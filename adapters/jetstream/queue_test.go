@@ -20,15 +20,15 @@ import (
 )
 
 const (
-	// lease is for tests in which a lease must expire. On a busy machine a process may get no CPU
-	// time for a second or two, which must not end its lease.
+	// lease is for tests in which a lease must expire. On a busy machine, a process may get no CPU
+	// time for a second or two; this must not end its lease.
 	lease = 3 * time.Second
 
-	// longLease is for tests in which no lease must expire.
+	// longLease is for tests in which leases must not expire.
 	longLease = 20 * time.Second
 
-	// patience limits how long something may take to become true. It is generous enough
-	// never to be reached.
+	// patience limits how long something may take to become true. It is long enough never to be
+	// reached.
 	patience = 3 * time.Minute
 )
 
@@ -102,7 +102,7 @@ func TestWakeIsNotLostWhileSomebodyHasTheRun(t *testing.T) {
 	require.NoError(t, w.queue.Wake(t.Context(), e))
 	first := w.take(t, echoID)
 	require.NoError(t, w.queue.Wake(t.Context(), e))
-	require.NoError(t, first.Done(t.Context())) // must not end the second job
+	require.NoError(t, first.Done(t.Context())) // this must not end the second job
 	require.NoError(t, w.take(t, echoID).Done(t.Context()))
 	w.takesNothing(t, echoID)
 }
@@ -144,9 +144,9 @@ func TestJobOfAWorkerThatIsGoneIsOfferedAgain(t *testing.T) {
 	require.NoError(t, b.take(t, echoID).Done(t.Context()))
 }
 
-// TestPrioritiesOfAnotherProcessAreTakenInOrder: the worker learns which priorities are in
-// use, priorities beyond the limits count as the limit, and jobs of one priority are taken
-// in order.
+// TestPrioritiesOfAnotherProcessAreTakenInOrder checks that the worker learns which priorities are
+// in use, that priorities beyond the limits count as the limit, and that jobs of one priority are
+// taken in order.
 func TestPrioritiesOfAnotherProcessAreTakenInOrder(t *testing.T) {
 	t.Parallel()
 	server := jstest.Start(t)
@@ -176,7 +176,7 @@ func TestPrioritiesOfAnotherProcessAreTakenInOrder(t *testing.T) {
 	assert.Equal(t, []int{100, 100, 7, 7, 6, 0, 0, -3, -3, -100}, got)
 }
 
-// TestFirstJobOfAPriorityReachesAWaitingWorker uses a worker that waits for jobs of the
+// TestFirstJobOfAPriorityReachesAWaitingWorker has a worker that waits for jobs of only those
 // priorities that were in use when it began to wait.
 func TestFirstJobOfAPriorityReachesAWaitingWorker(t *testing.T) {
 	t.Parallel()
@@ -256,7 +256,7 @@ func TestRunsContinueInAnyWorker(t *testing.T) {
 	assert.Equal(t, "first", <-entered)
 	second, stopSecond := newWorker(t, server, longLease).serving(t, register("second"))
 	defer stopSecond()
-	stopFirst() // its run is interrupted, and continues in the other worker
+	stopFirst() // the run of the first worker is interrupted and continues in the other worker
 	assert.Equal(t, "second", <-entered)
 	wait := func(runID string) any {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -293,7 +293,7 @@ func TestConsumerOfAVersionWithoutWorkersMayBeRemoved(t *testing.T) {
 	}
 	add("before")
 	require.NoError(t, w.take(t, echoID).Done(t.Context()))
-	_, _, err := w.queue.Waiting(t.Context(), []runner.ProgramID{echoID}) // the queue creates a consumer for counting, too
+	_, _, err := w.queue.Waiting(t.Context(), []runner.ProgramID{echoID}) // the queue also creates a consumer for counting
 	require.NoError(t, err)
 	js, err := njs.New(server.Connect())
 	require.NoError(t, err)
@@ -311,8 +311,8 @@ func TestConsumerOfAVersionWithoutWorkersMayBeRemoved(t *testing.T) {
 	assert.Equal(t, "after", next.take(t, echoID).Entry().RunID)
 }
 
-// A connection that was closed for good is not used again, so the runner stops, and a supervisor can start the
-// process again.
+// A connection that was closed permanently is not used again, so the runner stops, and a supervisor
+// can start the process again.
 func TestRunnerStopsWhenItsConnectionIsClosedForGood(t *testing.T) {
 	server := jstest.Start(t)
 	conn := server.Connect()

@@ -34,8 +34,9 @@ func (s *Store) askTime(ctx context.Context) (now time.Time, err error) {
 	return now, nil
 }
 
-// Waiting implements [runner.Queue]. The server counts the jobs. The number of jobs that were taken
-// comes from the processes' heartbeats, so the result may be as old as the last heartbeats.
+// Waiting implements [runner.Queue]. The server counts the jobs, but the number of jobs that have
+// been taken comes from the processes' heartbeats, so the result may be as old as the last
+// heartbeats.
 func (q *Queue) Waiting(ctx context.Context, programs []runner.ProgramID) (due, parked int, err error) {
 	own, err := q.store.session(ctx)
 	if err == nil {
@@ -72,14 +73,14 @@ func (q *Queue) Waiting(ctx context.Context, programs []runner.ProgramID) (due, 
 	return due, parked, nil
 }
 
-// programToken returns a program in the form used in subjects.
+// programToken returns the form of a program that is used in subjects.
 func programToken(p runner.ProgramID) string { return safeToken(p.Name) + "." + safeToken(p.Version) }
 
 // waitSubjects returns the subject filter for all jobs that wait until they are due.
 func (q *Queue) waitSubjects() string { return "rq." + q.store.names.store + ".w.*" }
 
 // programOf returns the program whose jobs a consumer delivers, and reports whether the consumer
-// delivers jobs.
+// delivers jobs at all.
 func (q *Queue) programOf(c *jetstream.ConsumerInfo) (token string, ofJobs bool) {
 	rest, ofJobs := strings.CutPrefix(c.Config.FilterSubject, "rq."+q.store.names.store+".j.")
 	parts := strings.Split(rest, ".") // level, program, version, run
@@ -132,7 +133,7 @@ func (q *Queue) complete(ctx context.Context, all []*jetstream.ConsumerInfo, pro
 	return all, nil
 }
 
-// takenJobs returns how many jobs of each program are taken by live processes.
+// takenJobs returns how many jobs of each program have been taken by live processes.
 func (q *Queue) takenJobs(ctx context.Context) (map[string]int, error) {
 	own, err := q.store.session(ctx)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// A mortal is a server that is killed and started again. Some clients reach it
-// through a proxy, and others directly.
+// A mortal is a server that is killed and started again. Some clients reach it through a proxy and
+// others directly.
 type mortal struct {
 	t       *testing.T
 	set     serverSettings
@@ -44,7 +44,7 @@ func (m *mortal) die() {
 	m.process, _, _ = startServer(m.t, m.set)
 }
 
-// await waits for a message on a subject, and returns how many there are.
+// await waits for a message on a subject, and returns how many messages there are.
 func (m *mortal) await(stream, subject string) (n uint64) {
 	m.t.Helper()
 	m.awaitState(stream, func(now njs.StreamState) bool {
@@ -54,7 +54,7 @@ func (m *mortal) await(stream, subject string) (n uint64) {
 	return n
 }
 
-// awaitState waits until the state of a stream is as wanted.
+// awaitState waits until the state of a stream satisfies wanted.
 func (m *mortal) awaitState(stream string, wanted func(njs.StreamState) bool) {
 	m.t.Helper()
 	js, err := njs.New(jstest.Connect(m.t, m.url))
@@ -81,8 +81,8 @@ func (m *mortal) forgetDeliveries() {
 	}
 }
 
-// TestServerKilledBeforeItAcknowledgesARecord: the record is stored once, and the
-// run continues.
+// TestServerKilledBeforeItAcknowledgesARecord checks that the record is stored once and the run
+// continues.
 func TestServerKilledBeforeItAcknowledgesARecord(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
@@ -111,7 +111,7 @@ func TestServerKilledBeforeItAcknowledgesARecord(t *testing.T) {
 	m.process.Stop()
 }
 
-// TestServerKilledBeforeItAcknowledgesAStart: there is one run, and one job.
+// TestServerKilledBeforeItAcknowledgesAStart checks that there is one run and one job.
 func TestServerKilledBeforeItAcknowledgesAStart(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
@@ -133,8 +133,8 @@ func TestServerKilledBeforeItAcknowledgesAStart(t *testing.T) {
 	m.process.Stop()
 }
 
-// TestServerKilledWhileAWorkerHasAJob: the job was delivered, but not acknowledged.
-// Nothing runs twice, although another worker waits for jobs.
+// TestServerKilledWhileAWorkerHasAJob kills the server when a job has been delivered but not
+// acknowledged. Nothing runs twice, although another worker waits for jobs.
 func TestServerKilledWhileAWorkerHasAJob(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
@@ -152,8 +152,8 @@ func TestServerKilledWhileAWorkerHasAJob(t *testing.T) {
 	m.process.Stop()
 }
 
-// TestServerKilledBeforeItAcknowledgesASchedule: the job is parked, and is
-// delivered once, when it is due.
+// TestServerKilledBeforeItAcknowledgesASchedule checks that the job is parked, and is delivered
+// once, when it is due.
 func TestServerKilledBeforeItAcknowledgesASchedule(t *testing.T) {
 	t.Parallel()
 	m := newMortal(t)
@@ -169,8 +169,8 @@ func TestServerKilledBeforeItAcknowledgesASchedule(t *testing.T) {
 	m.die()
 	m.between.Set(false, false)
 	require.NoError(t, <-parked)
-	// If parking took too long, the schedule was sent again when the job was already due. So the
-	// test takes the job only when no schedule is left.
+	// If parking took too long, the schedule was sent again when the job was already due. The test
+	// therefore takes the job only when no schedule is left.
 	m.awaitState("RQ_reprise", func(now njs.StreamState) bool { return now.Subjects["rq.reprise.w.r"] == 0 })
 	assert.False(t, time.Now().Before(due), "the job came too early")
 	require.NoError(t, there.take(t, echoID).Done(t.Context()))
@@ -179,8 +179,8 @@ func TestServerKilledBeforeItAcknowledgesASchedule(t *testing.T) {
 	m.process.Stop()
 }
 
-// TestJobEndsAfterTheServerForgotItsDelivery: the server was killed before it stored that it
-// had delivered a job, and would offer the job again. A later job of the run remains.
+// TestJobEndsAfterTheServerForgotItsDelivery has a server that was killed before it stored that it
+// had delivered a job, and that would offer the job again. A later job for the run remains.
 func TestJobEndsAfterTheServerForgotItsDelivery(t *testing.T) {
 	t.Parallel()
 	for _, woken := range []bool{false, true} {
@@ -210,8 +210,7 @@ func TestJobEndsAfterTheServerForgotItsDelivery(t *testing.T) {
 	}
 }
 
-// TestKilledServerLosesNothing: the server is killed and restarted while runs are
-// started and executed.
+// TestKilledServerLosesNothing kills and restarts the server while runs are started and executed.
 func TestKilledServerLosesNothing(t *testing.T) {
 	t.Parallel()
 	set := oneServer(t)
@@ -235,8 +234,8 @@ func TestKilledServerLosesNothing(t *testing.T) {
 	running.Stop()
 }
 
-// TestDelayedJobOutlivesItsServer: one of two delayed jobs is delivered on time. The other, which
-// became due while the server was down, is delivered as soon as the server is back. No sweep is
+// TestDelayedJobOutlivesItsServer has two delayed jobs. One is delivered on time. The other, which
+// becomes due while the server is down, is delivered as soon as the server is back. No sweep is
 // involved.
 func TestDelayedJobOutlivesItsServer(t *testing.T) {
 	t.Parallel()
@@ -254,7 +253,7 @@ func TestDelayedJobOutlivesItsServer(t *testing.T) {
 	running.Kill()
 	<-time.After(time.Until(due["missed"]))
 	running, _, _ = startServer(t, set)
-	for len(due) > 0 { // in order of due time, unless the server took longer to start
+	for len(due) > 0 { // in the order of their due times, unless the server took longer to start
 		l := w.take(t, echoID)
 		id := l.Entry().RunID
 		require.Contains(t, due, id)

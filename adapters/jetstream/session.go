@@ -45,8 +45,8 @@ func (s *session) bound(ctx context.Context) (_ context.Context, cancel func()) 
 	}
 }
 
-// isOver reports whether the process must not write any more. It checks the clock, so a process that
-// was suspended notices here that its session is over.
+// isOver reports whether the process must stop writing. It checks the clock, so this is where a
+// process that was suspended notices that its session is over.
 func (s *session) isOver() bool {
 	s.mu.Lock()
 	over := !time.Now().Before(s.until)
@@ -68,7 +68,7 @@ func (s *session) finish() {
 // lost returns a channel that is closed when the session is over.
 func (s *session) lost() <-chan struct{} { return s.ctx.Done() }
 
-// add registers a journal, so that it is notified of messages.
+// add registers a journal so that it is notified of messages.
 func (s *session) add(j *journal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,8 +127,8 @@ func (s *session) release(l *lease) {
 	delete(s.leases, l)
 }
 
-// keep renews the leases on jobs. It is called after a heartbeat was sent: a session that is over
-// must not touch jobs, because they may belong to other processes.
+// keep renews the leases on jobs. It is called after a heartbeat has been sent: a session that is
+// over must not touch jobs, because they may belong to other processes.
 func (s *session) keep() {
 	s.mu.Lock()
 	held := make([]*lease, 0, len(s.leases))
@@ -171,7 +171,7 @@ func (s *Store) session(ctx context.Context) (*session, error) {
 	return n, nil
 }
 
-// begin starts to listen, and publishes the first heartbeat. The store's mutex is held, so that only
+// begin starts listening and publishes the first heartbeat. The store's mutex is held, so that only
 // one session begins.
 func (s *session) begin(ctx context.Context) error {
 	if err := s.listen(ctx); err != nil {
@@ -227,7 +227,7 @@ func (s *session) renewLoop() {
 	}
 }
 
-// renew sends one heartbeat, and returns how long to wait before the next.
+// renew sends one heartbeat and returns how long to wait before the next one.
 func (s *session) renew() time.Duration {
 	s.mu.Lock()
 	until := s.until
@@ -248,11 +248,11 @@ func (s *session) renew() time.Duration {
 }
 
 // resign publishes a last heartbeat, which tells other processes that the lease has ended, so that
-// they need not wait until it expires.
+// they do not have to wait until it expires.
 func (s *session) resign() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), s.store.options.answerTimeout())
 	defer cancel()
-	_ = s.publishHeartbeat(ctx, 0, time.Second) // if this fails, the heartbeat expires
+	_ = s.publishHeartbeat(ctx, 0, time.Second) // if this fails, the previous heartbeat expires
 }
 
 // listen notifies the open journals about new messages, records the heartbeats of other processes,
@@ -317,7 +317,7 @@ type sighting struct {
 const noLease = "0s"
 
 // firstSeen records a heartbeat with the given age, and returns when it was first seen. A session's
-// last heartbeat counts as seen long ago.
+// last heartbeat counts as having been seen long ago.
 func (s *Store) firstSeen(session string, seq uint64, age time.Duration, isLast bool) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -338,9 +338,9 @@ func (s *Store) firstSeen(session string, seq uint64, age time.Duration, isLast 
 	return at
 }
 
-// ageOf returns the age of a heartbeat by the clock of the server, which also set the heartbeat's
-// time. If this process has seen an earlier heartbeat of the session, this one was just sent, and
-// ageOf does not ask the server.
+// ageOf returns the age of a heartbeat by the server's clock, which also set the heartbeat's time.
+// If this process has seen an earlier heartbeat of the session, this one has only just been sent,
+// and ageOf does not ask the server.
 func (s *Store) ageOf(ctx context.Context, session string, beat *storedMessage) time.Duration {
 	s.mu.Lock()
 	_, isKnown := s.sightings[session]
@@ -356,7 +356,7 @@ func (s *Store) ageOf(ctx context.Context, session string, beat *storedMessage) 
 	return max(0, now.Sub(beat.Time))
 }
 
-// isAlive reports whether a session may still be valid: its last heartbeat exists, and is no older
+// isAlive reports whether a session may still be valid: its last heartbeat exists and is not older
 // than a lease.
 func (s *Store) isAlive(ctx context.Context, id string) (bool, error) {
 	beat, err := s.get(ctx, s.names.records(), query{Last: s.names.heartbeat(id)})

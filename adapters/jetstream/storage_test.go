@@ -36,8 +36,8 @@ func fill(t *testing.T, s *jetstream.Store, id string) error {
 	return err
 }
 
-// TestRunContinuesWhenThereIsStorageAgain: storage runs out in the middle of a step, so the step's
-// outcome cannot be stored. Everything continues by itself once there is storage again.
+// TestRunContinuesWhenThereIsStorageAgain runs out of storage in the middle of a step, so the
+// step's outcome cannot be stored. Everything continues by itself once there is storage again.
 func TestRunContinuesWhenThereIsStorageAgain(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, jstest.Start(t).URL(), jetstream.Options{Lease: lease, MaxBytes: 64 << 10})
@@ -49,7 +49,7 @@ func TestRunContinuesWhenThereIsStorageAgain(t *testing.T) {
 	for {
 		line, ok := worker.Line()
 		require.True(t, ok)
-		if strings.Contains(line, " run r ") { // the run has ended, or closing it has failed
+		if strings.Contains(line, " run r ") { // the run has ended, or could not be closed
 			break
 		}
 	}
@@ -59,8 +59,8 @@ func TestRunContinuesWhenThereIsStorageAgain(t *testing.T) {
 	worker.Stop()
 }
 
-// TestNothingIsStoredAfterRecordsThatCouldNotBeStored: if later records were stored, the run would
-// have a gap and could not be read.
+// TestNothingIsStoredAfterRecordsThatCouldNotBeStored checks that later records are not stored: the
+// run would have a gap and could not be read.
 func TestNothingIsStoredAfterRecordsThatCouldNotBeStored(t *testing.T) {
 	t.Parallel()
 	conn := jstest.Start(t).Connect()
@@ -72,7 +72,7 @@ func TestNothingIsStoredAfterRecordsThatCouldNotBeStored(t *testing.T) {
 		return records
 	}
 	require.NoError(t, j.Append(large(1)...))
-	if err := j.Append(large(2)...); err != nil { // the server has refused the first one already
+	if err := j.Append(large(2)...); err != nil { // the server has already refused the first one
 		require.ErrorIs(t, err, snapshot.ErrUnavailable)
 	}
 	require.ErrorIs(t, j.Sync(t.Context(), 2), snapshot.ErrUnavailable)

@@ -30,7 +30,7 @@ type Store struct {
 
 	ctx     context.Context // ends with Close
 	stop    context.CancelFunc
-	running sync.WaitGroup // the goroutines that Close waits for; they are started with mu held, while the store is not closed
+	running sync.WaitGroup // the goroutines that Close waits for; they are started with mu held while the store is not closed
 
 	mu        sync.Mutex
 	closed    bool
@@ -39,9 +39,9 @@ type Store struct {
 	sightings map[string]sighting
 	lagging   map[string]bool   // runs whose current state the index does not show
 	mending   bool              // a goroutine is correcting the index
-	queue     *Queue            // nil if none was opened
-	repaired  RepairReport      // what was repaired since the store was opened
-	looked    map[string]uint64 // for runs whose process has ended, the index message that was last corrected
+	queue     *Queue            // nil if no queue was opened
+	repaired  RepairReport      // what has been repaired since the store was opened
+	looked    map[string]uint64 // for each run whose process has ended, the index message that was last corrected
 
 	damaged chan struct{} // holds a value if a stream may have lost messages
 	written lastWritten
@@ -89,7 +89,8 @@ func (h *head) stamp() stamp {
 }
 
 // head reads a run's state. If the run does not exist, the error is snapshot.ErrNotFound, and the
-// returned head contains only the sequence of the message that deleted the run, or 0.
+// returned head contains only the sequence of the message that deleted the run, or 0 if there is
+// none.
 func (s *Store) head(ctx context.Context, runID string) (*head, error) {
 	if err := storekit.Check(ctx, runID); err != nil {
 		return nil, err
@@ -110,8 +111,8 @@ func (s *Store) head(ctx context.Context, runID string) (*head, error) {
 // damaged.
 const headAttempts = 50
 
-// tryHead makes one attempt to read a run's state. It returns errNotFound if the run changed
-// meanwhile.
+// tryHead makes one attempt to read a run's state. It returns errNotFound if the run changed during
+// the attempt.
 func (s *Store) tryHead(ctx context.Context, runID string) (*head, error) {
 	subject := s.names.run(runID)
 	last, err := s.message(ctx, query{Last: subject})
@@ -149,8 +150,7 @@ func (s *Store) tryHead(ctx context.Context, runID string) (*head, error) {
 	return h, nil
 }
 
-// hasLeft reports whether this process was the last to open the run, and could not
-// close it.
+// hasLeft reports whether this process was the last to open the run but could not close it.
 func (s *Store) hasLeft(h *head) bool {
 	s.mu.Lock()
 	own := s.current
@@ -171,7 +171,7 @@ func (s *Store) message(ctx context.Context, q query) (*message, error) {
 	return decode(m)
 }
 
-// readFree reads those fields of a run that may change at any time, even while another process has
+// readFree reads the fields of a run that may change at any time, even while another process has
 // the run open.
 func (s *Store) readFree(ctx context.Context, h *head) error {
 	m, err := s.get(ctx, s.names.records(), query{Last: s.names.free(h.info.RunID)})
@@ -226,7 +226,7 @@ func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, e
 	for {
 		found, err := s.head(ctx, info.RunID)
 		if err == nil {
-			s.mend(ctx, info.RunID) // in case the process that created the run was killed before the index was written
+			s.mend(ctx, info.RunID) // in case the process that created the run was killed before it wrote the index
 			return snapshot.Info{}, fmt.Errorf("%w: run %s", snapshot.ErrExists, info.RunID)
 		} else if !errors.Is(err, snapshot.ErrNotFound) {
 			return snapshot.Info{}, err
@@ -243,7 +243,7 @@ func (s *Store) Create(ctx context.Context, run *snapshot.Run) (snapshot.Info, e
 	}
 }
 
-// append appends a message to a run if the run's last message has the expected sequence. Otherwise
+// append appends a message to a run if the run's last message has the expected sequence. Otherwise,
 // the error is errConflict.
 func (s *Store) append(ctx context.Context, runID string, m *message, info *snapshot.Info, expected uint64) (seq uint64, err error) {
 	m.id = nuid.Next()
@@ -282,7 +282,8 @@ func (s *Store) Update(ctx context.Context, runID string, change func(*snapshot.
 	}
 }
 
-// update returns errConflict if the run changed meanwhile. In that case nothing was stored.
+// update returns errConflict if the run has changed since it was read. In this case, nothing is
+// stored.
 func (s *Store) update(ctx context.Context, h *head, change func(*snapshot.Info) error) (snapshot.Info, error) {
 	before := h.info
 	after, err := storekit.UpdatedInfo(before, change)
@@ -315,8 +316,8 @@ func (s *Store) update(ctx context.Context, h *head, change func(*snapshot.Info)
 }
 
 // putFree stores the fields that may change at any time. If another process has changed them first,
-// putFree returns errConflict, unless settled is true: then the other fields are stored already, so
-// putFree applies change to the free fields again, and retries.
+// putFree returns errConflict, unless settled is true: in that case, the other fields have already
+// been stored, so putFree applies change to the free fields again and retries.
 func (s *Store) putFree(ctx context.Context, h *head, before snapshot.Info, change func(*snapshot.Info) error, settled bool) error {
 	for {
 		data, err := snapshot.AppendInfo(nil, &h.info)

@@ -37,8 +37,8 @@ func TestStoreKeepsTheRulesOfSharedStores(t *testing.T) {
 	storetest.RunShared(t, shared(t))
 }
 
-// TestStoreKeepsTheRulesOfCrashes: closing a store ends its session without closing
-// its journals, as a crash does.
+// TestStoreKeepsTheRulesOfCrashes closes a store in place of a crash: like a crash, this ends the
+// session without closing the journals.
 func TestStoreKeepsTheRulesOfCrashes(t *testing.T) {
 	t.Parallel()
 	processes := shared(t)
@@ -60,8 +60,8 @@ func TestArtifactsKeepTheRulesOfArtifactStores(t *testing.T) {
 	storetest.RunArtifacts(t, func(t *testing.T) snapshot.ArtifactStore { return open(t) })
 }
 
-// shared starts a server and returns a function. Each call to it names a new store on the server,
-// and returns a function that opens this store with a new connection each time.
+// shared starts a server and returns a function. Each call to this function chooses a new store on
+// the server, and returns a function that opens this store over a new connection each time.
 func shared(t *testing.T) func(t *testing.T) func() snapshot.Store {
 	server := jstest.Start(t)
 	var n atomic.Int32
@@ -94,7 +94,7 @@ func open(t testing.TB, conn *nats.Conn, o jetstream.Options) *jetstream.Store {
 	return s
 }
 
-// isBeingRemoved reports whether err is the server's JSStreamCreateErrF.
+// isBeingRemoved reports whether err is the server's error JSStreamCreateErrF.
 func isBeingRemoved(err error) bool {
 	var refused *njs.APIError
 	return errors.As(err, &refused) && refused.ErrorCode == 10049

@@ -50,9 +50,9 @@ func dashboard(t *testing.T, url string) string {
 	return served.URL
 }
 
-// TestClientOfADashboardMissesNothingAcrossFaults: a client follows a run from its beginning to its
-// end, while the worker is killed once and the server twice. Halfway through, the client switches
-// to another node.
+// TestClientOfADashboardMissesNothingAcrossFaults follows a run from its beginning to its end as a
+// client, while the worker is killed once and the server twice. Halfway through, the client
+// switches to another node.
 func TestClientOfADashboardMissesNothingAcrossFaults(t *testing.T) {
 	t.Parallel()
 	set := oneServer(t)
@@ -92,7 +92,7 @@ func TestClientOfADashboardMissesNothingAcrossFaults(t *testing.T) {
 	}
 	held := 0
 	follow(nodes[0], func() bool {
-		if len(ids) == 3 { // soon it reaches the step that waits
+		if len(ids) == 3 { // the run will soon reach the step that waits
 			first.Await("holding")
 			restart()
 			first.Kill()
@@ -115,8 +115,8 @@ func TestClientOfADashboardMissesNothingAcrossFaults(t *testing.T) {
 }
 
 // eventIDs returns the IDs of the events that a client of a dashboard receives, up to the end of
-// the run. If the worker that recorded the end could not close the run, another worker opens the
-// run again, and more records follow.
+// the run. More records may follow: if the worker that recorded the end could not close the run,
+// another worker opens the run again.
 func (s *site) eventIDs(run string) []string {
 	s.t.Helper()
 	ids := []string{}
@@ -130,7 +130,7 @@ func (s *site) eventIDs(run string) []string {
 	return ids
 }
 
-// eventsOf follows a run on a dashboard to its end, and returns the IDs of its events.
+// eventsOf follows a run on a dashboard until the run ends, and returns the IDs of its events.
 func eventsOf(ctx context.Context, t *testing.T, node, run string) (ids []string) {
 	client := streamer.Client{URL: node, Run: run, UntilEnd: true, MaxDelay: 10 * time.Millisecond, Absence: patience}
 	for e, err := range client.Events(ctx) {

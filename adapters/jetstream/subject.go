@@ -80,11 +80,11 @@ func (n names) objectData(nuid string) string { return "$O." + n.artifacts() + "
 // beginning.
 const firstYear = 2020
 
-// noHour represents a missing due time in a subject.
+// noHour stands for a missing due time in a subject.
 const noHour = "0.0.0.0"
 
-// hourOf returns the hour at which a waiting run is due, in the form used in subjects. For other
-// runs it returns noHour.
+// hourOf returns the hour in which a waiting run is due, in the form used in subjects. For other
+// runs, it returns noHour.
 func hourOf(i *snapshot.Info) string {
 	due := i.Due.UTC()
 	if i.Due.IsZero() || i.Status != snapshot.StatusQueued && i.Status != snapshot.StatusPaused && i.Status != snapshot.StatusInterrupted {
@@ -117,8 +117,9 @@ func hoursUntil(t time.Time) (hours []string) {
 	return hours
 }
 
-// activeStatus is the status in the subjects of runs that are queued or running. Because the two
-// share it, a queued run need not be moved in the index when it begins to run, as most soon do.
+// activeStatus is the status in the subjects of runs that are queued or running. Since they share
+// it, a queued run does not have to be moved in the index when it begins to run, which is soon for
+// most runs.
 const activeStatus = "active"
 
 // inactiveStatuses are all other statuses.
@@ -143,7 +144,7 @@ func statusIn(subject string) string {
 	return parts[2]
 }
 
-// indexedRun returns the ID of the run that an index subject contains.
+// indexedRun returns the ID of the run in a subject of the index.
 func indexedRun(subject string) string {
 	return strings.ReplaceAll(subject[strings.LastIndexByte(subject, '.')+1:], "~", ".")
 }
@@ -151,8 +152,7 @@ func indexedRun(subject string) string {
 // token returns a run ID in the form used in subjects, where dots are separators.
 func token(runID string) string { return strings.ReplaceAll(runID, ".", "~") }
 
-// parse returns the class in a subject of the stream of records, and the ID of the run or the
-// session.
+// parse returns the class in a subject of the stream of records, and the ID of the run or session.
 func parse(subject string) (class, id string) {
 	parts := strings.Split(subject, ".")
 	if len(parts) < 4 {

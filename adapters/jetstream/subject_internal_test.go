@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// TestHoursUntilATimeAreThoseThatHavePassed: each past hour matches exactly one of the
-// wildcards, and no later hour matches one. So no due run is missed, and none is found
+// TestHoursUntilATimeAreThoseThatHavePassed checks that each past hour matches exactly one of the
+// wildcards, and that no later hour matches any. No due run is therefore missed, and none is found
 // twice.
 func TestHoursUntilATimeAreThoseThatHavePassed(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// TestWatcherEndsWhileTheServerDoesNotAnswer: the connection is back, but the
-// answer to the request that creates the consumer again is lost.
+// TestWatcherEndsWhileTheServerDoesNotAnswer restores the connection but loses the answer to the
+// request that creates the consumer again.
 func TestWatcherEndsWhileTheServerDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	here, there, between := hereAndThere(t, longLease)
@@ -32,7 +32,7 @@ func TestWatcherEndsWhileTheServerDoesNotAnswer(t *testing.T) {
 					return nil
 				})
 				assert.NoError(t, err)
-			case 2: // the watcher reads new messages now
+			case 2: // the watcher is now reading new messages
 				close(begun)
 			}
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Watch implements [snapshot.Reader]. Positions are valid in every process, as long as the stream
+// Watch implements [snapshot.Reader]. Positions are valid in every process as long as the stream
 // exists. Killing a process causes no event: its run changes when another process opens it.
 func (s *Store) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq2[snapshot.Change, error] {
 	return func(yield func(snapshot.Change, error) bool) {
@@ -92,8 +92,8 @@ func (w *watcher) begin(ctx context.Context, yield func(snapshot.Change, error) 
 
 // beginRun yields an event for the watched run, if it exists. Reading continues after the message
 // that the event shows, not at the end of the stream: the message and the end may be reported by
-// different servers, and a server that does not yet know that it no longer leads the stream returns
-// an old state.
+// different servers, and a server that does not yet know that it no longer leads the stream may
+// report an old state.
 func (w *watcher) beginRun(ctx context.Context, yield func(snapshot.Change, error) bool) (from uint64, err error) {
 	h, err := w.store.head(ctx, w.options.RunID)
 	if errors.Is(err, snapshot.ErrNotFound) {
@@ -134,8 +134,8 @@ func (w *watcher) after(info *jetstream.StreamInfo) (uint64, error) {
 func epoch(created time.Time) string { return strconv.FormatInt(created.UnixNano(), 10) }
 
 // list yields an event for each existing run, with the run's state after the message with sequence
-// last in the stream of records, or a later state. The events have no positions, since a watcher
-// could not continue between them.
+// last in the stream of records, or with a later state. The events have no positions, since a
+// watcher could not continue between them.
 func (w *watcher) list(ctx context.Context, last uint64, yield func(snapshot.Change, error) bool) error {
 	w.store.reindexLagging(ctx)
 	shown := make(map[string]stamp)
@@ -150,9 +150,9 @@ func (w *watcher) list(ctx context.Context, last uint64, yield func(snapshot.Cha
 	return w.correct(ctx, last, shown, yield)
 }
 
-// correct yields events for the changes that the index did not show, because it is written after
-// the records. It covers the changes up to the message with sequence last; later messages are read
-// anyway.
+// correct yields events for the changes that the index does not show yet, since the index is
+// written after the records. It covers the changes up to the message with sequence last; later
+// messages are read anyway.
 func (w *watcher) correct(ctx context.Context, last uint64, shown map[string]stamp, yield func(snapshot.Change, error) bool) error {
 	stored, err := w.store.storedStamps(ctx)
 	if err != nil {
@@ -164,7 +164,7 @@ func (w *watcher) correct(ctx context.Context, last uint64, shown map[string]sta
 			continue
 		}
 		info, err := w.store.Info(ctx, id)
-		if errors.Is(err, snapshot.ErrNotFound) { // the run was deleted meanwhile
+		if errors.Is(err, snapshot.ErrNotFound) { // the run was deleted in the meantime
 			continue
 		} else if err != nil {
 			return err
@@ -185,7 +185,7 @@ func (w *watcher) correct(ctx context.Context, last uint64, shown map[string]sta
 	return nil
 }
 
-// deletion returns the event for a run that was deleted by the message with sequence last or an
+// deletion returns the event for a run that was deleted by the message with sequence last or by an
 // earlier one.
 func (w *watcher) deletion(ctx context.Context, id string, last uint64) (e snapshot.Change, isEvent bool, err error) {
 	subject := w.store.names.run(id)

@@ -16,7 +16,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// The index is written after the records. In this test Watch begins between the two writes: the
+// The index is written after the records. In this test, Watch begins between the two writes: the
 // index lacks one run, shows another as it was before its end, and still contains a deleted one.
 func TestWatchDoesNotMissWhatTheIndexDoesNotShowYet(t *testing.T) {
 	t.Parallel()
@@ -78,14 +78,13 @@ func TestWatchDoesNotMissWhatTheIndexDoesNotShowYet(t *testing.T) {
 	assert.Equal(t, 6, events, "each run, two corrections and a deletion")
 }
 
-// TestWatchOfARunMissesNothingAfterAnOldAnswer: the state of the run comes from a server that does
-// not yet know that it no longer leads the stream, whereas the end of the stream comes from the new
-// leader.
+// TestWatchOfARunMissesNothingAfterAnOldAnswer gets the state of the run from a server that does
+// not yet know that it no longer leads the stream, but the end of the stream from the new leader.
 func TestWatchOfARunMissesNothingAfterAnOldAnswer(t *testing.T) {
 	t.Parallel()
 	conn := jstest.Start(t).Connect()
 	const last = "STREAM.MSG.GET.RP_reprise"
-	var old atomic.Pointer[nats.Msg] // the answer of the server that no longer leads
+	var old atomic.Pointer[nats.Msg] // the answer of the server that is no longer the leader
 	answerFirst(t, conn, func(call string, request *nats.Msg) *nats.Msg {
 		if call == last && strings.Contains(string(request.Data), "rp.reprise.r.run") {
 			return old.Swap(nil)
@@ -124,8 +123,8 @@ func TestWatchOfARunMissesNothingAfterAnOldAnswer(t *testing.T) {
 	require.NoError(t, j.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
 }
 
-// answerFirst calls answer for each request to the API with the prefix "first.API". If answer returns
-// nil, the server answers.
+// answerFirst calls answer for each request to the API with the prefix "first.API". If answer
+// returns nil, the server answers the request.
 func answerFirst(t *testing.T, conn *nats.Conn, answer func(call string, request *nats.Msg) *nats.Msg) {
 	const prefix = "first.API."
 	_, err := conn.Subscribe(prefix+">", func(request *nats.Msg) {
@@ -139,8 +138,8 @@ func answerFirst(t *testing.T, conn *nats.Conn, answer func(call string, request
 	require.NoError(t, err)
 }
 
-// TestListAsksAgainIfAServerLagsBehind: the server that answers first does not have what another
-// server has already stored.
+// TestListAsksAgainIfAServerLagsBehind has a server that answers first but does not yet have what
+// another server has already stored.
 func TestListAsksAgainIfAServerLagsBehind(t *testing.T) {
 	t.Parallel()
 	conn := jstest.Start(t).Connect()

@@ -52,14 +52,14 @@ const (
 // no storage, or the stream is full.
 var lastingCodes = []jetstream.ErrorCode{10076, 10039, 10023, 10047, 10077}
 
-// retry calls f until f succeeds or returns an error that is not temporary, or time is up. Time is
-// up when ctx ends, or after the length of a lease if ctx has no deadline.
+// retry calls f until f succeeds, f returns an error that is not temporary, or time is up. Time is
+// up when ctx ends or, if ctx has no deadline, after the length of a lease.
 //
 // subject is the subject to which f publishes, or a prefix of that subject. If publishing to it is
 // not permitted, retry returns an error at once.
 //
-// The error is the cause of ctx if ctx has ended, snapshot.ErrCorrupt if f returned that, or else
-// snapshot.ErrUnavailable.
+// The error is the cause of ctx if ctx has ended, snapshot.ErrCorrupt if f returned that, and
+// snapshot.ErrUnavailable otherwise.
 func (s *Store) retry(ctx context.Context, subject string, f func(context.Context) error) error {
 	return s.retryWithin(ctx, subject, s.options.Lease, s.options.answerTimeout(), f)
 }
@@ -76,7 +76,7 @@ func (s *Store) retryWithin(ctx context.Context, subject string, limit, patience
 	return nil
 }
 
-// setUp is like retry, but returns errors from f unchanged, and waits longer. It is for the calls
+// setUp is like retry, but it returns errors from f unchanged and waits longer. It is for the calls
 // that set up the store: while a cluster elects a leader, no server answers.
 func setUp(ctx context.Context, conn *nats.Conn, f func(context.Context) error) error {
 	return retryFor(ctx, conn, "", 30*time.Second, 3*time.Second, f)
@@ -110,7 +110,7 @@ func retryFor(ctx context.Context, conn *nats.Conn, subject string, limit, patie
 
 const retryPause = 20 * time.Millisecond
 
-// pause waits. If ctx ends meanwhile, it returns the cause.
+// pause waits for d. If ctx ends before that, it returns the cause.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -124,7 +124,7 @@ func pause(ctx context.Context, d time.Duration) error {
 
 var errNoAnswer = errors.New("jetstream: the server does not answer")
 
-// storedMessage is a message of a stream.
+// storedMessage is a message in a stream.
 type storedMessage struct {
 	Subject string      `json:"subject"`
 	Seq     uint64      `json:"seq"`
@@ -164,7 +164,7 @@ type query struct {
 	MaxBytes int    `json:"max_bytes,omitempty"`
 }
 
-// get asks the leader of a stream, which never lags, for one message. If there is none, the
+// get asks the leader of a stream, which never lags behind, for one message. If there is none, the
 // error is errNotFound.
 func (s *Store) get(ctx context.Context, stream string, q query) (*storedMessage, error) {
 	request, err := json.Marshal(q)
@@ -205,7 +205,8 @@ func (s *Store) get(ctx context.Context, stream string, q query) (*storedMessage
 	}
 }
 
-// readBatch and readBytes limit the number and the size of the messages that one request returns.
+// readBatch and readBytes limit the number and the total size of the messages that one request
+// returns.
 const (
 	readBatch = 500
 	readBytes = 8 << 20
@@ -227,7 +228,7 @@ func (s *Store) read(ctx context.Context, stream, subject string, from, to uint6
 				continue
 			}
 			if _, err := s.get(ctx, stream, query{Seq: to}); errors.Is(err, errNotFound) {
-				return // the last message was removed meanwhile, with all earlier ones
+				return // the last message was removed, with all earlier ones
 			}
 			if err := pause(ctx, retryPause); err != nil { // the replica that answered lags behind
 				yield(nil, err)
@@ -237,9 +238,9 @@ func (s *Store) read(ctx context.Context, stream, subject string, from, to uint6
 	}
 }
 
-// readThere yields the messages on a subject, which may have wildcards, between the sequences from
-// and to, both included. It reads from any replica. If that replica lags behind, the last messages
-// may be missing.
+// readThere yields the messages on a subject, which may have wildcards, with sequence numbers in
+// the closed interval [from, to]. It reads from any replica. If that replica lags behind, the last
+// messages may be missing.
 func (s *Store) readThere(ctx context.Context, stream, subject string, from, to uint64) iter.Seq2[*storedMessage, error] {
 	return func(yield func(*storedMessage, error) bool) {
 		for from <= to {
@@ -261,7 +262,7 @@ func (s *Store) readThere(ctx context.Context, stream, subject string, from, to 
 	}
 }
 
-// endOfStream is a sequence after the last message of any stream.
+// endOfStream is a sequence number higher than that of any message in a stream.
 const endOfStream = math.MaxUint64
 
 // countOn returns the number of messages on a subject, which may have wildcards.
@@ -280,16 +281,16 @@ func (s *Store) countOn(ctx context.Context, stream, subject string) (int, error
 // headerPending is the header that contains the number of later messages on the subject.
 const headerPending = "Nats-Num-Pending"
 
-// readNext asks any replica for the next n messages. It may return fewer if the answer stops early.
+// readNext asks any replica for the next n messages. If the answer breaks off, it returns fewer.
 func (s *Store) readNext(ctx context.Context, stream, subject string, from uint64, n int) (batch []*storedMessage, err error) {
 	request, err := json.Marshal(query{Seq: from, Next: subject, Batch: n, MaxBytes: readBytes})
 	if err != nil {
 		return nil, err
 	}
 	to := s.api + "DIRECT.GET." + stream
-	// The time limit applies to each message, because a batch may be large. The limit grows
-	// after each timeout; otherwise, a slow server would be asked again and again before it
-	// could answer, and would become slower.
+	// The time limit applies to each message, because a batch may be large. The limit grows after
+	// each timeout. Otherwise, a slow server would be asked again and again before it could answer,
+	// and would become even slower.
 	wait := s.options.answerTimeout()
 	longest := max(wait, s.options.Lease/2)
 	err = s.retryWithin(ctx, to, s.options.Lease, math.MaxInt64, func(ctx context.Context) error {
@@ -298,7 +299,7 @@ func (s *Store) readNext(ctx context.Context, stream, subject string, from uint6
 		if err != nil {
 			return err
 		}
-		defer inbox.Unsubscribe() //nolint:errcheck // if it fails, connection and subscription are closed
+		defer inbox.Unsubscribe() //nolint:errcheck // if this fails, connection and subscription are closed
 		if err := inbox.SetPendingLimits(-1, -1); err != nil {
 			return err
 		}
@@ -310,8 +311,8 @@ func (s *Store) readNext(ctx context.Context, stream, subject string, from uint6
 			switch {
 			case err == nil:
 			case len(batch) > 0:
-				return nil // the caller asks for the rest
-			case errors.Is(err, context.DeadlineExceeded): // other errors come at once
+				return nil // the caller will ask for the rest
+			case errors.Is(err, context.DeadlineExceeded): // other errors occur immediately
 				wait = min(2*wait, longest)
 				return err
 			default:
@@ -342,9 +343,9 @@ func nextWithin(ctx context.Context, inbox *nats.Subscription, wait time.Duratio
 }
 
 // publish appends a message to a stream if the last message on its subject still has the expected
-// sequence number, or if expected is 0 and the subject has no message. Otherwise the error is
-// errConflict. A lost acknowledgement does no harm: the message's ID shows whether the message was
-// stored.
+// sequence number, or if expected is 0 and the subject has no message. Otherwise, the error is
+// errConflict. A lost acknowledgement does no harm, because the message's ID shows whether the
+// message was stored.
 func (s *Store) publish(ctx context.Context, stream string, msg *nats.Msg, expected uint64) (seq uint64, err error) {
 	return s.publishAfter(ctx, stream, msg, expected, jetstream.WithExpectLastSequencePerSubject(expected))
 }
@@ -404,9 +405,9 @@ func (s *Store) noteStored(before, seq uint64) {
 	}
 }
 
-// findPublished is called when the server has refused a message. An earlier attempt may have
-// stored the message: it would be the first message after expected. findPublished returns the
-// message's sequence, or errConflict if no earlier attempt has stored the message.
+// findPublished is called when the server has refused a message. An earlier attempt may have stored
+// the message, which would then be the first one after expected. findPublished returns the
+// message's sequence, or errConflict if no earlier attempt stored it.
 func (s *Store) findPublished(ctx context.Context, stream string, msg *nats.Msg, expected uint64) (uint64, error) {
 	first, err := s.get(ctx, stream, query{Next: msg.Subject, Seq: expected + 1})
 	if errors.Is(err, errNotFound) {
@@ -420,8 +421,8 @@ func (s *Store) findPublished(ctx context.Context, stream string, msg *nats.Msg,
 	return first.Seq, nil
 }
 
-// purge removes the messages on a subject whose sequence is lower than below, or all messages on it
-// if below is 0.
+// purge removes all messages on a subject whose sequence is lower than below. If below is 0, it
+// removes all messages on the subject.
 func (s *Store) purge(ctx context.Context, stream jetstream.Stream, subject string, below uint64) error {
 	return s.retry(ctx, s.api+"STREAM.PURGE.", func(ctx context.Context) error {
 		return stream.Purge(ctx, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(below))

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// TestWhatWasWrittenBeforeAServerStartedAgainIsCompared, even if more was written to
+// TestWhatWasWrittenBeforeAServerStartedAgainIsCompared covers the case that more was written to
 // the restarted server before the comparison.
 func TestWhatWasWrittenBeforeAServerStartedAgainIsCompared(t *testing.T) {
 	var w lastWritten
@@ -16,7 +16,7 @@ func TestWhatWasWrittenBeforeAServerStartedAgainIsCompared(t *testing.T) {
 	assert.Equal(t, []stamp{{7, "a"}}, w.takeOthers("two"))
 	assert.Empty(t, w.takeOthers("two"), "it was compared")
 	w.add(stamp{9, "c"}, "two")
-	w.add(stamp{8, "b"}, "two") // its writer noted it late
+	w.add(stamp{8, "b"}, "two") // the writer of this message noted it late
 	w.add(stamp{3, "d"}, "three")
 	w.add(stamp{4, "e"}, "four")
 	assert.ElementsMatch(t, []stamp{{9, "c"}, {3, "d"}}, w.takeOthers("four"))

@@ -30,7 +30,7 @@ type ServerError struct {
 	Message string
 }
 
-// Error returns the server's message, and the code if it is not zero.
+// Error returns the server's message, with the code if it is not zero.
 func (e *ServerError) Error() string {
 	if e.Code == 0 {
 		return e.Message
@@ -45,12 +45,12 @@ func init() {
 }
 
 // request sends a request to the server and returns the raw result. send makes the request with the
-// SDK. It must pass on the progress token, by which the tap recognizes the request. name is the value
-// of the Mcp-Name header, for methods that the SDK does not know.
+// SDK. It must pass on the progress token, by which the tap recognizes the request. For methods
+// that the SDK does not know, name is the value of the Mcp-Name header.
 //
 // If the server answered with an error, the error is a *ServerError. If the server cannot have
 // received the request, or has rejected it for now, the error is retryable. If the request was sent
-// and no response came, the error wraps [ErrLost].
+// but no response came, the error wraps [ErrLost].
 func (c *Client) request(ctx context.Context, name string, send func(context.Context, *session, string) error) (json.RawMessage, error) {
 	s, err := c.acquire(ctx)
 	if err != nil {
@@ -78,7 +78,7 @@ func (c *Client) request(ctx context.Context, name string, send func(context.Con
 	return nil, failure
 }
 
-// endedError returns the error for a request whose context ended for the given reason.
+// endedError returns the error for a request whose context ended with the given cause.
 func (c *Client) endedError(cause error, end fate) error {
 	if end.unread {
 		cause = fmt.Errorf("%w (%w)", cause, errUnread)
@@ -117,7 +117,7 @@ func (c *Client) classify(err error, end fate) (lost bool, failure error) {
 	return true, fmt.Errorf("%w: %w", ErrLost, err)
 }
 
-// resultOfResponse returns the result in a response, or its error.
+// resultOfResponse returns the result or the error in a response.
 func resultOfResponse(r *jsonrpc.Response) (json.RawMessage, error) {
 	if r.Error == nil {
 		return r.Result, nil
@@ -130,7 +130,7 @@ func resultOfResponse(r *jsonrpc.Response) (json.RawMessage, error) {
 	return nil, core.Permanent(failed)
 }
 
-// An unreadableError means that the result of a request arrived, but cannot be read.
+// An unreadableError means that the result of a request arrived but cannot be read.
 type unreadableError struct{ error }
 
 func (e *unreadableError) Unwrap() error { return e.error }

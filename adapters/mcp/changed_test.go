@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A run records the list of tools. When it is resumed, the server may have other tools.
+// A run records the list of tools. When the run is resumed, the server may have other tools.
 func TestServerThatHasChangedSaysWhatIsWrongWithACall(t *testing.T) {
 	list := func(tool string) map[string]string {
 		return map[string]string{"tools/list": `{"tools":[` + tool + `]}`}

@@ -19,7 +19,7 @@ var ErrClosed = errors.New("mcp: the client is closed")
 // Client with [Command] or [HTTP]; the zero Client is not usable.
 type Client struct {
 	name    string
-	where   string // describes the server in errors
+	where   string // describes the server in error messages
 	options Options
 	connect func(t *tap) (sdk.Transport, *process)
 
@@ -50,8 +50,8 @@ func Command(name string, cmd *exec.Cmd, o Options) *Client {
 	}
 }
 
-// HTTP returns a client of the server that speaks the protocol over streamable HTTP at the given URL.
-// HTTP panics if the name or an option is invalid.
+// HTTP returns a client of the server at the given URL. The client speaks the protocol over
+// streamable HTTP. HTTP panics if the name or an option is invalid.
 func HTTP(name, url string, o Options) *Client {
 	o = o.check(name, TrustNothing)
 	return &Client{
@@ -75,7 +75,7 @@ type session struct {
 	retired bool // the session is closed once it has no users
 }
 
-// acquire returns the session, and dials one if there is none. The caller must release it.
+// acquire returns the session, dialing one if there is none. The caller must release it.
 func (c *Client) acquire(ctx context.Context) (*session, error) {
 	select {
 	case c.dialing <- struct{}{}:
@@ -130,10 +130,10 @@ func (c *Client) release(s *session, lost bool) {
 	}
 }
 
-// close closes the connection first, because the SDK's Close waits for pending requests.
+// close closes the connection first, because the SDK's Close would wait for pending requests.
 func (s *session) close() {
-	_ = s.tap.Close()    // the session ends in any case
-	_ = s.client.Close() // the session ends in any case
+	_ = s.tap.Close()    // the session ends even if this fails
+	_ = s.client.Close() // the session ends even if this fails
 }
 
 // Close ends the session, its pending calls, and the server's process. It may be called more than
@@ -160,7 +160,7 @@ func (c *Client) dial(ctx context.Context) (*session, error) {
 		return &session{client: client, tap: t, process: process}, nil
 	}
 	if t.Connection != nil {
-		_ = t.Close() // Connect failed; only its error is reported
+		_ = t.Close() // Connect has failed; only its error is reported
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -171,8 +171,8 @@ func (c *Client) dial(ctx context.Context) (*session, error) {
 	return nil, c.explain(err, process)
 }
 
-// newClient returns a client from the SDK. Each Client needs a separate SDK client, because
-// capabilities are declared per SDK client.
+// newClient returns a client from the SDK. Each Client needs its own SDK client, because
+// capabilities are declared for each SDK client.
 func (c *Client) newClient() *sdk.Client {
 	capabilities := new(sdk.ClientCapabilities)
 	capabilities.AddExtension(tasksExtension, nil)
@@ -182,7 +182,7 @@ func (c *Client) newClient() *sdk.Client {
 	})
 	for _, method := range []string{methodGetTask, methodCancelTask} {
 		if err := sdk.AddSendingCustomMethod[*taskParams, *taskResult](client, method); err != nil {
-			panic(err) // impossible: the method is not a standard method
+			panic(err) // cannot happen: the method is not a standard method
 		}
 	}
 	return client

@@ -37,7 +37,7 @@ func call(t *testing.T, ctx context.Context, c *mcp.Client, name, arguments stri
 	return prepared(ctx)
 }
 
-// run runs an agent with the tools of the client in a stored run.
+// run runs an agent with the client's tools in a stored run.
 func run(t *testing.T, store snapshot.Store, c *mcp.Client, steps ...actorstest.Step) (actors.Answer, error) {
 	t.Helper()
 	agent := actors.NewAgent("a", actorstest.NewScript(t, steps...).LLM("m"), mcp.WithServers(c))
@@ -69,7 +69,7 @@ func TestAnErrorOfAToolGoesToTheModel(t *testing.T) {
 	assert.Equal(t, "error: the address is wrong", out.Messages[2].Text)
 }
 
-// The worst case: the server dies in a call that must not be made twice.
+// The worst case: the server dies during a call that must not be made twice.
 func TestAWriteDuringWhichTheServerDiesIsMadeOnceAndTheRunAsks(t *testing.T) {
 	dir, store := t.TempDir(), memstore.New()
 	require.NoError(t, os.WriteFile(dir+"/dies after", nil, 0o600))
@@ -344,7 +344,7 @@ func TestAClientIsValid(t *testing.T) {
 	assert.PanicsWithValue(t, `mcp: WithServers: two clients are named "a"; a model could not tell their tools apart`, func() { mcp.WithServers(a, a) })
 }
 
-// A call that was sent and timed out may have taken effect.
+// A call that was sent before it timed out may have taken effect.
 func TestACallThatTimesOutIsInDoubt(t *testing.T) {
 	dir := t.TempDir()
 	c := officeOf(t, dir, mcp.Options{CallTimeout: 2 * time.Second})

@@ -24,13 +24,13 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// These tests run the official conformance suite and the inspector, from npm, against our server.
-// Installing them takes 10 s of CPU time and 330 MB of space, and running them takes a minute, so
-// the tests are skipped unless REPRISE_CONFORMANCE is set. testdata/conformance/baseline.yml lists
-// the checks that cannot pass, with reasons; the suite fails if any other check fails, or if one in
-// the list passes.
+// These tests run the official conformance suite and the inspector, both from npm, against our
+// server. Installing them takes 10 s of CPU time and 330 MB of space, and running them takes a
+// minute, so the tests are skipped unless REPRISE_CONFORMANCE is set.
+// testdata/conformance/baseline.yml lists the checks that cannot pass, with reasons; the suite
+// fails if any other check fails, or if one in the list passes.
 
-// installed installs the packages in testdata/conformance, and returns a function that creates a
+// installed installs the packages in testdata/conformance. It returns a function that creates a
 // command for one of their scripts.
 func installed(t *testing.T) func(script string, args ...string) *exec.Cmd {
 	t.Helper()
@@ -334,7 +334,7 @@ func suiteMain(url string) error {
 	}
 	for _, l := range listed {
 		arguments := []string{argumentsFor(l.Schema)}
-		if strings.Contains(l.Schema, `"schema"`) { // the suite expects a call of the first tool
+		if strings.Contains(l.Schema, `"schema"`) { // the suite expects a call to the first tool
 			arguments = []string{`{"schema":` + listed[0].Schema + `}`}
 		}
 		for i, c := range told.ToolCalls {
@@ -360,7 +360,7 @@ func suiteMain(url string) error {
 	return nil
 }
 
-// argumentsFor returns arguments that fit a plain schema.
+// argumentsFor returns arguments that fit a simple schema.
 func argumentsFor(schema string) string {
 	var root struct {
 		Properties map[string]struct{ Type any } `json:"properties"`
@@ -377,6 +377,6 @@ func argumentsFor(schema string) string {
 			values[name] = true
 		}
 	}
-	raw, _ := json.Marshal(values) // plain values can always be encoded
+	raw, _ := json.Marshal(values) // simple values can always be encoded
 	return string(raw)
 }

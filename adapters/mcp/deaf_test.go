@@ -71,7 +71,8 @@ func serveDeaf(dir string) {
 	}
 }
 
-// deafTool returns a tool of a server whose first process stops reading. The next process reads.
+// deafTool returns a tool of a server whose first process stops reading. Its next process keeps
+// reading.
 func deafTool(t *testing.T, o mcp.Options) (dir string, c *mcp.Client, call func(context.Context, int) (actors.ToolOutput, error)) {
 	t.Helper()
 	dir = t.TempDir()
@@ -93,7 +94,7 @@ func deafTool(t *testing.T, o mcp.Options) (dir string, c *mcp.Client, call func
 	}
 }
 
-// hasEnded reports whether the first process of the server has ended.
+// hasEnded reports whether the server's first process has ended.
 func hasEnded(t *testing.T, dir string) bool {
 	t.Helper()
 	pid, err := strconv.Atoi(lines(t, dir+"/pids")[0])
@@ -103,7 +104,7 @@ func hasEnded(t *testing.T, dir string) bool {
 	return errors.Is(process.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
-// The arguments are larger than the pipe to the server.
+// The arguments are larger than what the pipe to the server can hold.
 func TestACallToAServerThatDoesNotReadTimesOut(t *testing.T) {
 	before := runtime.NumGoroutine()
 	dir, c, call := deafTool(t, mcp.Options{CallTimeout: 3 * time.Second, InDoubt: core.InDoubtFail})
@@ -114,7 +115,7 @@ func TestACallToAServerThatDoesNotReadTimesOut(t *testing.T) {
 	require.True(t, hasEnded(t, dir))
 
 	out, err := call(t.Context(), 1<<20)
-	for err != nil { // another process is started, which may take longer than the timeout on a slow machine
+	for err != nil { // another process is started, which on a slow machine may take longer than the timeout
 		require.ErrorContains(t, err, "no response within 3s")
 		out, err = call(t.Context(), 1<<20)
 	}
@@ -144,7 +145,7 @@ func TestAnInterruptEndsACallToAServerThatDoesNotRead(t *testing.T) {
 	require.True(t, hasEnded(t, dir))
 }
 
-// Each call fits into the pipe by itself, but all of them together do not.
+// Each call fits into the pipe on its own, but all of them together do not.
 func TestAServerThatDoesNotReadIsReplacedWhenItsPipeIsFull(t *testing.T) {
 	t.Parallel()
 	dir, _, call := deafTool(t, mcp.Options{CallTimeout: core.NoTimeout, InDoubt: core.InDoubtFail})
@@ -163,7 +164,7 @@ func TestAServerThatDoesNotReadIsReplacedWhenItsPipeIsFull(t *testing.T) {
 	assert.Equal(t, "heard", out.Text)
 }
 
-// A call that waits until another one is written has done nothing, so it is made again.
+// A call that is still waiting for another one to be written has done nothing, so it is made again.
 func TestACallBehindOneThatTheServerDoesNotReadIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	dir, _, call := deafTool(t, mcp.Options{CallTimeout: 20 * time.Second, InDoubt: core.InDoubtFail, ToolOptions: atOnce})

@@ -25,8 +25,8 @@ type payment struct {
 	store snapshot.Store
 }
 
-// worker returns the URL of a worker's server. stop ends the runner, but not the server, which
-// still holds its requests.
+// worker returns the URL of a worker's server. stop ends the runner but not the server, which still
+// holds its requests.
 func (p *payment) worker(t *testing.T, o mcp.ServerOptions) (url string, r *runner.Runner, stop func()) {
 	t.Helper()
 	r, err := runner.New(p.store, runner.Options{Grace: -1, SweepEvery: 300 * time.Millisecond})
@@ -56,7 +56,7 @@ func (p *payment) worker(t *testing.T, o mcp.ServerOptions) (url string, r *runn
 	return server.URL, r, stop
 }
 
-// held sends a call and returns a channel for its result.
+// held sends a call that the server holds, and returns a channel for its result.
 func held(t *testing.T, s *sdk.ClientSession, name string, arguments any) <-chan *sdk.CallToolResult {
 	t.Helper()
 	result := make(chan *sdk.CallToolResult, 1)
@@ -68,8 +68,8 @@ func held(t *testing.T, s *sdk.ClientSession, name string, arguments any) <-chan
 	return result
 }
 
-// A worker is stopped, for example by a deployment, and the worker that holds the client's request
-// continues the run.
+// A worker is stopped, for example by a deployment, and the run continues on the worker that holds
+// the client's request.
 func TestAHeldCallReturnsTheResultOfARunThatContinuesOnAnotherWorker(t *testing.T) {
 	p := &payment{begun: make(chan struct{}), store: memstore.New()}
 	url, _, stop := p.worker(t, mcp.ServerOptions{HoldFor: time.Millisecond})

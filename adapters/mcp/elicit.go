@@ -197,8 +197,8 @@ func (s *server) answer(ctx context.Context, c caller, runID string, responseTo 
 	return declined, nil
 }
 
-// answerWith answers a question with its form's result. It reports whether the question is still open
-// because the user declined.
+// answerWith answers a question with the result of its form. It reports whether the question is
+// still open because the user declined.
 func (s *server) answerWith(ctx context.Context, c caller, runID string, q *core.Question, r *sdk.ElicitResult) (left bool, err error) {
 	content := r.Content
 	if r.Action != "accept" {
@@ -213,7 +213,7 @@ func (s *server) answerWith(ctx context.Context, c caller, runID string, q *core
 	}
 	err = s.runner.Answer(ctx, runID, q.ID, c.principal, value)
 	if errors.Is(err, state.ErrAnswered) {
-		err = nil // the question was answered already
+		err = nil // the question was already answered
 	}
 	return false, err
 }
@@ -229,8 +229,8 @@ func isApproval(q *core.Question) bool {
 	return json.Unmarshal(q.Schema, &root) == nil && q.Awaits != record.AwaitDecision && root.Properties.Approved != nil && root.Properties.Arguments != nil
 }
 
-// elicit sends a run's questions, one after the other, to a client with an older protocol
-// version. It reports whether a question is still open.
+// elicit sends a run's questions, one after another, to a client with an older protocol version. It
+// reports whether a question is still open.
 func (s *server) elicit(ctx context.Context, c caller, runID string, open []core.Question) (declined bool, err error) {
 	for i := range open {
 		q := &open[i]

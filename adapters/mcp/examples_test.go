@@ -23,11 +23,11 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// The examples of the SDK to build: servers that our client uses, and clients that use our server.
-// With REPRISE_LONG, they are all the examples that talk to another process. The following are left
-// out: basic, completion, custom-method, elicitation and middleware, which are a server and a
-// client in one process; proxy, which listens on fixed ports; sse, which uses the transport of
-// 2024; and those of auth, which need accounts.
+// These are the examples of the SDK to build: servers that our client uses, and clients that use
+// our server. With REPRISE_LONG, they are all the examples that talk to another process. The
+// following are left out: basic, completion, custom-method, elicitation and middleware, which have
+// the server and the client in one process; proxy, which listens on fixed ports; sse, which uses
+// the transport of 2024; and those of auth, which need accounts.
 var (
 	exampleServers = []string{"server/everything"}
 	exampleClients = []string{"client/listfeatures"}
@@ -35,8 +35,8 @@ var (
 	moreClients    = []string{"client/loadtest", "http"}
 )
 
-// builtExamples builds examples of the SDK the way this test was built, and returns their
-// directory.
+// builtExamples builds examples of the SDK in the same way as this test was built, and returns
+// their directory.
 func builtExamples(t *testing.T, few, more []string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -44,7 +44,7 @@ func builtExamples(t *testing.T, few, more []string) (dir string) {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			if s.Key == "-race" && s.Value == "true" {
-				args = append(args, "-race") // so that cached packages are used
+				args = append(args, "-race") // so that cached packages can be used
 			}
 		}
 	}
@@ -59,7 +59,7 @@ func builtExamples(t *testing.T, few, more []string) (dir string) {
 	return dir
 }
 
-// An exampleCall is a call of an example's tool, and the expected result.
+// An exampleCall is a call to an example's tool, with the expected result.
 type exampleCall struct {
 	tool, arguments string
 	text            string // expected in the result
@@ -114,7 +114,7 @@ func TestToolsOfTheExamplesOfTheSDK(t *testing.T) {
 	}
 }
 
-// callExamples makes the calls, in which tools have the names that the server uses.
+// callExamples makes the calls, which name the tools as the server does.
 func callExamples(t *testing.T, c *mcp.Client, calls []exampleCall) {
 	t.Helper()
 	listed, err := c.List(t.Context())
@@ -152,7 +152,7 @@ func TestAnExampleOfTheSDKOverHTTPWithoutSessions(t *testing.T) {
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		require.NoError(t, cmd.Process.Signal(os.Interrupt))
-		_ = cmd.Wait() // its status says how the children ended
+		_ = cmd.Wait() // the exit status says how the child processes ended
 	})
 	c := mcp.HTTP("sdk", "http://"+address, mcp.Options{Trust: mcp.TrustHints, ToolOptions: atOnce})
 	t.Cleanup(func() { require.NoError(t, c.Close()) })

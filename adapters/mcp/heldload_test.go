@@ -28,7 +28,8 @@ func (s *loadedStore) Load(ctx context.Context, runID string) (*snapshot.Run, er
 	return s.Store.Load(ctx, runID)
 }
 
-// A client that waits for a long run must not slow it down: the run is not read anew for each of its records.
+// A client that waits for a long run must not slow it down: the run is not loaded again for each of
+// its records.
 func TestHeldCallDoesNotReadTheRunForEachRecord(t *testing.T) {
 	files, err := filestore.New(t.TempDir())
 	require.NoError(t, err)

@@ -22,7 +22,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// flaky is an office over HTTP whose tool calls can be made to fail.
+// flaky is an office served over HTTP whose tool calls can be made to fail.
 type flaky struct {
 	spoil  atomic.Pointer[func(w http.ResponseWriter, r *http.Request, office http.Handler)] // replaces the next tool call
 	office atomic.Pointer[http.Handler]
@@ -69,7 +69,7 @@ func flakyOffice(t *testing.T, stateless bool) (dir string, f *flaky, c *mcp.Cli
 	return dir, f, c, server
 }
 
-// losses lists ways in which a call over HTTP is lost after the tool has run.
+// losses lists ways in which a call over HTTP can be lost after the tool has run.
 var losses = map[string]func(w http.ResponseWriter, r *http.Request, office http.Handler){
 	"before the response": func(_ http.ResponseWriter, r *http.Request, office http.Handler) {
 		office.ServeHTTP(httptest.NewRecorder(), r)

@@ -24,8 +24,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// sizes returns the size of a message that is too large, and the limit. With REPRISE_LONG they
-// are 100 MB and the default limit.
+// sizes returns the size of a message that is too large, and the limit. With REPRISE_LONG, they are
+// 100 MB and the default limit.
 func sizes() (size, limit int) {
 	if os.Getenv("REPRISE_LONG") != "" {
 		return 100 << 20, 16 << 20
@@ -33,8 +33,8 @@ func sizes() (size, limit int) {
 	return 512 << 10, 256 << 10
 }
 
-// memory returns the number of bytes that were allocated, and the memory that the
-// process has obtained from the system.
+// memory returns the number of bytes that have been allocated, and the memory that the process has
+// obtained from the system.
 func memory() (allocated, system uint64) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -83,7 +83,7 @@ func TestAResultThatIsTooLargeIsRefusedAndASmallerOneArrives(t *testing.T) {
 	}
 }
 
-// A result of our server may be as large as the output of its program.
+// A result from our server may be as large as the output of its program.
 func TestALargeOutputOfAProgramIsAResult(t *testing.T) {
 	size, _ := sizes()
 	url, _, _ := served(t, memstore.New(), mcp.ServerOptions{TaskAfter: time.Minute}, func(r *runner.Runner) {
@@ -127,7 +127,7 @@ func TestARequestThatIsTooLargeIsAnErrorOfTheProtocol(t *testing.T) {
 	assert.JSONEq(t, want, w.Body.String())
 
 	w, request = httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", padded(size))
-	request.RemoteAddr, request.ContentLength = "127.0.0.1:1", -1 // the length is not known
+	request.RemoteAddr, request.ContentLength = "127.0.0.1:1", -1 // the length is unknown
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Accept", "application/json, text/event-stream")
 	mcp.NewHandler(r, mcp.ServerOptions{MaxRequest: limit}).ServeHTTP(w, request)
@@ -137,7 +137,7 @@ func TestARequestThatIsTooLargeIsAnErrorOfTheProtocol(t *testing.T) {
 	fromServer, out := io.Pipe()
 	ended := make(chan error, 1)
 	go func() { ended <- mcp.ServeIO(t.Context(), r, in, out, mcp.ServerOptions{MaxRequest: limit}) }()
-	go func() { _, _ = io.Copy(toServer, padded(size)) }() // the server reads only a part
+	go func() { _, _ = io.Copy(toServer, padded(size)) }() // the server reads only part of it
 	line, err := bufio.NewReader(fromServer).ReadString('\n')
 	require.NoError(t, err)
 	assert.JSONEq(t, want, line)

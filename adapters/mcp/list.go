@@ -17,10 +17,10 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A ListedTool is a tool in a server's list. A run records this value about the tool.
+// A ListedTool is a tool in a server's list. A run records this value for each tool.
 type ListedTool struct {
 	Name        string `json:"name"`        // the name that models see
-	ServerName  string `json:"server_name"` // the name on the server
+	ServerName  string `json:"server_name"` // the name that the server uses
 	Description string `json:"description,omitempty"`
 	Schema      string `json:"schema"` // the schema of the arguments, as received from the server
 
@@ -55,8 +55,8 @@ type rawTool struct {
 // maxTools is the maximum number of tools that a server may list. Models support far fewer.
 const maxTools = 10_000
 
-// list asks the server for its tools. Listing tools changes nothing, so the list may be requested
-// again if the server has not responded in time.
+// list asks the server for its tools. Listing the tools changes nothing, so the request may be
+// repeated if the server does not respond in time.
 func (c *Client) list(ctx context.Context) (listing, error) {
 	limited, cancel := c.withTimeout(ctx)
 	defer cancel()
@@ -104,8 +104,8 @@ func (c *Client) readList(ctx context.Context) (listing, error) {
 	}
 }
 
-// page returns a page of the list, the names of the tools that the SDK accepts (nil if the SDK could
-// not read the page), and the server's abilities.
+// page returns a page of the list, the names of the tools that the SDK accepts (nil if the SDK
+// could not read the page), and what the server supports.
 func (c *Client) page(ctx context.Context, cursor string) (raw json.RawMessage, kept map[string]bool, can abilities, err error) {
 	var used *session
 	raw, err = c.request(ctx, "", func(ctx context.Context, s *session, token string) error {
@@ -127,7 +127,7 @@ func (c *Client) page(ctx context.Context, cursor string) (raw json.RawMessage, 
 		used.pages.Store(cursor, raw)
 		return raw, kept, can, nil
 	}
-	known, _ := used.pages.Load(cursor) // the SDK answered from its cache, as the server allows
+	known, _ := used.pages.Load(cursor) // the SDK has answered from its cache, as the server allows
 	raw, _ = known.(json.RawMessage)
 	return raw, kept, can, nil
 }
@@ -151,7 +151,7 @@ func (c *Client) listed(t *rawTool) ListedTool {
 	return l
 }
 
-// checkList rejects duplicate names, and logs the tools that are left out.
+// checkList rejects duplicate names and logs which tools are left out.
 func (c *Client) checkList(l *listing) error {
 	var problems []error
 	count := make(map[string]int)
@@ -200,8 +200,8 @@ func objectSchema(raw json.RawMessage) json.RawMessage {
 
 // toolName returns the name under which models see a tool: the client's name, an underscore and the
 // server's name for the tool. If models would not accept this name, it is truncated and ends in a
-// hash of both names. The name must depend on nothing else, because it is part of the addresses of
-// recorded calls.
+// hash of both names. The name must not depend on anything else, because it is part of the
+// addresses of recorded calls.
 func toolName(client, tool string) string {
 	name := client + "_" + tool
 	if actors.CheckFunctionName(name) == nil {

@@ -24,9 +24,9 @@ const Path = "/programs/mcp"
 
 // Main is to be called by a program's main function. Like service.Main, it serves the programs that
 // register registers, and it also serves them to MCP clients at [Path]. With the flag -mcp, it
-// instead serves one client over standard input and output, and keeps runs in the directory given by
-// -dir; this is how MCP clients start the program. Unfinished runs continue when the program is
-// started again, over HTTP or for another client.
+// instead serves one client over standard input and output, and keeps runs in the directory given
+// by -dir; this is how MCP clients start the program. Unfinished runs continue when the program is
+// started again, whether over HTTP or for another client.
 func Main(register func(*runner.Runner) error) {
 	MainWith(service.Options{}, ServerOptions{}, register)
 }
@@ -58,7 +58,8 @@ func MainWith(o service.Options, so ServerOptions, register func(*runner.Runner)
 // clients kill a server that does not exit soon.
 const clientGrace = time.Second
 
-// lateHandler forwards to a handler that may not exist yet when the lateHandler is registered.
+// lateHandler forwards requests to a handler that may not exist yet when the lateHandler is
+// registered.
 type lateHandler struct{ handler http.Handler }
 
 // ServeHTTP implements http.Handler.
@@ -67,7 +68,7 @@ func (m *lateHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) { m.hand
 // serveClient serves a client over standard input and output.
 func serveClient(args []string, o *service.Options, so ServerOptions, register func(*runner.Runner) error) error {
 	out := os.Stdout
-	os.Stdout = os.Stderr // before the program can write to it
+	os.Stdout = os.Stderr // before the program can write anything to it
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
 	dir := cmp.Or(os.Getenv("REPRISE_DIR"), o.Dir, "reprise-data")
 	flags.StringVar(&dir, "dir", dir, "the `directory` where runs are kept")
@@ -101,7 +102,7 @@ func serveWhile(ctx context.Context, r *runner.Runner, out io.WriteCloser, so Se
 	serving, end := context.WithCancel(ctx)
 	served := make(chan error, 1)
 	go func() {
-		defer end() // without a runner there is nothing to serve
+		defer end() // without a runner, there is nothing to serve
 		served <- r.Serve(serving)
 	}()
 	err := ServeIO(serving, r, os.Stdin, out, so)

@@ -18,8 +18,8 @@ import (
 	"github.com/reprise-go/reprise/runner"
 )
 
-// The test binary also acts as the servers that the tests start. serverEnv selects
-// which one.
+// The test binary also acts as each of the servers that the tests start. serverEnv selects which
+// one.
 const serverEnv = "REPRISE_MCP_TEST_SERVER"
 
 func TestMain(m *testing.M) {
@@ -61,7 +61,7 @@ func started(t *testing.T, server string) *exec.Cmd {
 	return cmd
 }
 
-// officeOf returns a client of an office that keeps its files in dir.
+// officeOf returns a client of an office server that keeps its files in dir.
 func officeOf(t *testing.T, dir string, o mcp.Options) *mcp.Client {
 	t.Helper()
 	c := mcp.Command("office", started(t, "office "+dir), o)
@@ -69,7 +69,7 @@ func officeOf(t *testing.T, dir string, o mcp.Options) *mcp.Client {
 	return c
 }
 
-// lines returns the lines of a file of the office, or none if there is no file.
+// lines returns the lines of one of the office's files, or none if the file does not exist.
 func lines(t *testing.T, file string) []string {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -96,7 +96,7 @@ func office(dir string) *sdk.Server {
 			panic(err)
 		}
 	}
-	// dies ends the process once, if there is a file that asks for it.
+	// dies ends the process once if there is a file that asks for this.
 	dies := func(file string) {
 		if os.Remove(dir+"/"+file) == nil {
 			fmt.Fprintln(os.Stderr, "out of ink")
@@ -147,8 +147,8 @@ func office(dir string) *sdk.Server {
 	return s
 }
 
-// serveRaw answers each method with a raw result from a file, which contains a JSON object of
-// results by method. If the result is "exit", the process ends instead.
+// serveRaw answers each method with a raw result from a file that contains a JSON object of results
+// by method. If the result is "exit", the process exits instead.
 func serveRaw(file string) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -182,7 +182,7 @@ func serveRaw(file string) {
 	}
 }
 
-// rawOf returns a client of a server that answers with the raw results.
+// rawOf returns a client of a server that answers with the given raw results.
 func rawOf(t *testing.T, results map[string]string, o mcp.Options) *mcp.Client {
 	t.Helper()
 	raw := make(map[string]json.RawMessage)

@@ -15,13 +15,13 @@ import (
 
 // Options configure a [Client]. The zero value is ready to use.
 type Options struct {
-	// Trust specifies whether the server's hints about its tools are believed. This decides what
-	// happens to a lost call. Trust defaults to TrustHints for [Command], since the program itself
-	// chooses and starts that server, and to TrustNothing for [HTTP].
+	// Trust specifies whether the server's hints about its tools are believed, which determines
+	// what happens to a lost call. Trust defaults to TrustHints for [Command], since the program
+	// itself chooses and starts that server, and to TrustNothing for [HTTP].
 	Trust Trust
 
-	// InDoubt specifies what happens to a call that was lost after it was sent, if repeating the call
-	// is not safe. Defaults to core.InDoubtAsk. Use core.InDoubtFail in a service where no person can
+	// InDoubt specifies what happens to a call that was lost after it was sent and is not safe to
+	// repeat. Defaults to core.InDoubtAsk. Use core.InDoubtFail in a service where no person can
 	// answer.
 	InDoubt core.InDoubtPolicy
 
@@ -36,20 +36,21 @@ type Options struct {
 	// destructive tool. Nil means no additional options.
 	ToolOptions func(ListedTool) []actors.Option
 
-	// CallTimeout limits the duration of each attempt of a call. Polling a task is not limited.
+	// CallTimeout limits the duration of each attempt of a call, but not the polling of a task.
 	// Defaults to 5 minutes; core.NoTimeout means no limit.
 	CallTimeout time.Duration
 
-	// DialTimeout limits the total time for starting the server and for the handshake. Defaults to
-	// 30 seconds.
+	// DialTimeout limits how long it may take to start the server and complete the handshake.
+	// Defaults to 30 seconds.
 	DialTimeout time.Duration
 
-	// MaxResult is the maximum size in bytes of a message from the server. A call's whole result is
-	// one message. Defaults to 16 MiB. A larger message fails its call and ends the session.
+	// MaxResult is the maximum size, in bytes, of a message from the server. The whole result of a
+	// call is one message. Defaults to 16 MiB. A larger message makes its call fail and ends the
+	// session.
 	MaxResult int
 
 	// HTTPClient makes the requests for a client from [HTTP]. Its Timeout must be zero, because a
-	// timeout would end streams. Nil means http.DefaultClient.
+	// timeout would end streams. If HTTPClient is nil, http.DefaultClient is used.
 	HTTPClient *http.Client
 
 	// Headers are set on each request that a client from [HTTP] makes.
@@ -59,8 +60,8 @@ type Options struct {
 	// users.
 	ForUsers bool
 
-	// Log receives a message for each tool that is left out because its schema cannot be used.
-	// Nil means no log. Such tools are recorded either way.
+	// Log receives a message for each tool that is left out because its schema cannot be used. If
+	// it is nil, nothing is logged. Such tools are recorded either way.
 	Log *slog.Logger
 }
 
@@ -91,8 +92,8 @@ const (
 	defaultMaxResult   = 16 << 20
 )
 
-// clientName matches valid client names. A valid name is short enough that models accept a tool name
-// made from it and a hash.
+// clientName matches valid client names. They are short enough that models accept a tool name made
+// from the client's name and a hash.
 var clientName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,40}$`)
 
 // check returns o with defaults filled in. It panics if an option is invalid.

@@ -23,7 +23,7 @@ import (
 )
 
 // A taskServer answers each call to its tool with a task that is completed at a given time. It is a
-// transport without a network, for tests on the fake clock.
+// transport that needs no network, for tests with the fake clock.
 type taskServer struct {
 	t        *testing.T
 	interval time.Duration // between polls, as suggested to the client
@@ -84,8 +84,8 @@ func (s *taskServer) serve(w http.ResponseWriter, r *http.Request) {
 	assert.NoError(s.t, json.NewEncoder(w).Encode(map[string]any{"jsonrpc": "2.0", "id": request.ID, "result": json.RawMessage(result)}))
 }
 
-// open opens the run of an agent that calls the tool, and interrupts it after the given time, unless
-// that is 0.
+// open opens the run of an agent that calls the tool, and interrupts the run after the given time,
+// unless that is 0.
 func (s *taskServer) open(store snapshot.Store, interruptAfter time.Duration) (actors.Answer, error) {
 	client := mcp.HTTP("s", "http://localhost:1/mcp", mcp.Options{HTTPClient: &http.Client{Transport: s}})
 	defer func() { require.NoError(s.t, client.Close()) }()
@@ -108,11 +108,11 @@ func (s *taskServer) open(store snapshot.Store, interruptAfter time.Duration) (a
 
 // The run is stopped again and again while its task is working, and each time the resumed run polls
 // the existing task. It does not matter whether the run was waiting in the process, sleeping or
-// parked, nor how long it takes to reach the same poll again.
+// parked, or how long it takes to reach the same poll again.
 func TestARunThatWasStoppedContinuesToPollItsTask(t *testing.T) {
 	for name, c := range map[string]struct {
 		interval  time.Duration
-		stopAfter time.Duration // 0 if the run is parked only
+		stopAfter time.Duration // 0 if the run is only parked
 		done      time.Duration
 		fails     int
 		hangs     map[string]int

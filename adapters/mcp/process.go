@@ -59,7 +59,7 @@ func (p *process) Connect(ctx context.Context) (sdk.Connection, error) {
 		return nil, fmt.Errorf("start the server: %w", err)
 	}
 	out := &signallingReader{Reader: stdout, end: sync.OnceFunc(func() { close(p.read) })}
-	go func() { // Wait closes stdout, so read stdout to its end first
+	go func() { // Wait closes stdout, so stdout must be read to its end first
 		defer close(p.exited)
 		<-p.read
 		p.err = p.cmd.Wait()
@@ -73,10 +73,10 @@ func (p *process) Connect(ctx context.Context) (sdk.Connection, error) {
 }
 
 // A processConnection is a connection whose writes end when their contexts end, even if the process
-// does not read. The SDK's writes do not end then.
+// does not read. The SDK's writes would not end.
 type processConnection struct {
 	sdk.Connection
-	writing chan struct{} // holds one value while a message is written
+	writing chan struct{} // holds one value while a message is being written
 	closed  chan struct{} // closed when Close begins
 	close   sync.Once
 	err     error // of Close
@@ -90,9 +90,9 @@ var (
 	errUnwritten = errors.New("not written")
 )
 
-// Write implements sdk.Connection. If ctx ends before the message was written, Write returns an
-// error that wraps errUnread. If a part of the message was written, the rest is still written if
-// the process reads on, so that no other message follows a partial one.
+// Write implements sdk.Connection. If ctx ends before the message is written, Write returns an
+// error that wraps errUnread. If part of the message has been written, the rest is still written if
+// the process continues to read, so that no other message follows a partial one.
 func (c *processConnection) Write(ctx context.Context, m jsonrpc.Message) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", errUnwritten, context.Cause(ctx))
@@ -117,7 +117,7 @@ func (c *processConnection) Write(ctx context.Context, m jsonrpc.Message) error 
 	}
 }
 
-// Close implements sdk.Connection. It ends the process, and waits for the last write, which then
+// Close implements sdk.Connection. It ends the process and waits for the last write, which then
 // fails.
 func (c *processConnection) Close() error {
 	c.close.Do(func() {
@@ -128,7 +128,7 @@ func (c *processConnection) Close() error {
 	return c.err
 }
 
-// A signallingReader is a reader that signals when its source has returned an error.
+// A signallingReader is a reader that signals when its source returns an error.
 type signallingReader struct {
 	io.Reader
 	end func()
@@ -155,27 +155,27 @@ type stopper struct {
 // Write implements io.Writer.
 func (s *stopper) Write(b []byte) (int, error) { return s.p.stdin.Write(b) }
 
-// Close ends the process. It closes the process's standard input, and kills the process if it has not
-// exited after exitGrace.
+// Close ends the process. It closes the process's standard input, and kills the process if it has
+// not exited within exitGrace.
 func (s *stopper) Close() error {
 	s.p.stop.Do(func() {
-		_ = s.p.stdin.Close() // the process may have exited
+		_ = s.p.stdin.Close() // the process may already have exited
 		s.out.end()
 		timer := time.NewTimer(exitGrace)
 		defer timer.Stop()
 		select {
 		case <-s.p.exited:
 		case <-timer.C:
-			_ = s.p.cmd.Process.Kill() // the process may have exited just now
+			_ = s.p.cmd.Process.Kill() // the process may have just exited
 			<-s.p.exited
 		}
 	})
 	return nil
 }
 
-// ending describes how the process ended, with the last lines of its standard error. It returns an
-// empty string while the process runs. If the standard output has ended, ending waits up to exitGrace
-// for the process to exit.
+// ending describes how the process ended, and includes the last lines of its standard error. It
+// returns an empty string while the process is running. If the standard output has ended, ending
+// waits up to exitGrace for the process to exit.
 func (p *process) ending() string {
 	wait := 100 * time.Millisecond // a write may fail slightly before the standard output ends
 	select {
@@ -212,7 +212,7 @@ type tail struct {
 	last []byte
 }
 
-// tailSize is the number of bytes of a server's standard error that are kept.
+// tailSize is how many bytes of a server's standard error are kept.
 const tailSize = 1000
 
 // Write implements io.Writer.

@@ -23,8 +23,8 @@ import (
 )
 
 // programMain is the main function of a process whose run calls a tool that the server answers with
-// a task. The process is killed and started again. The argument contains the directory and the URL
-// of the server.
+// a task. The process is killed and started again. The argument contains the directory and the
+// server's URL.
 func programMain(argument string) {
 	dir, url, _ := strings.Cut(argument, " ")
 	if err := runProgram(context.Background(), dir, url); err != nil {
@@ -59,7 +59,7 @@ func runProgram(ctx context.Context, dir, url string) error {
 	return st.Close()
 }
 
-// telling prints that the task has begun.
+// telling prints a line when the task has begun.
 type telling struct{}
 
 func (telling) Publish(r record.Record) {
@@ -68,8 +68,8 @@ func (telling) Publish(r record.Record) {
 	}
 }
 
-// A process is killed while it polls a task. The next process polls the same task, and does
-// not begin another.
+// A process is killed while it polls a task. The next process polls the same task instead of
+// beginning another.
 func TestAProcessThatIsKilledInATaskPollsItAgain(t *testing.T) {
 	store, release := memstore.New(), make(chan struct{})
 	url, _, _ := served(t, store, mcp.ServerOptions{PollInterval: 100 * 1e6}, func(r *runner.Runner) {

@@ -13,9 +13,9 @@ import (
 )
 
 // Relay reads a client's messages from in and sends them to the server at the URL. It writes the
-// messages from the server to out. A client that can only start commands can use a running
-// service through Relay. Relay returns at the end of the input. Only the options HTTPClient, Headers
-// and MaxResult are used.
+// server's messages to out. Relay lets a client that can only start commands use a running service.
+// Relay returns at the end of the input. Only the options HTTPClient, Headers and MaxResult are
+// used.
 func Relay(ctx context.Context, in io.ReadCloser, out io.WriteCloser, url string, o Options) error {
 	o = o.check("relay", TrustNothing)
 	ctx, cancel := context.WithCancel(ctx)
@@ -49,7 +49,7 @@ func Relay(ctx context.Context, in io.ReadCloser, out io.WriteCloser, url string
 	return err
 }
 
-// passAll passes on a client's messages until there are no more. Each request runs in a separate
+// passAll passes on a client's messages until there are no more. Each request runs in its own
 // goroutine until its response begins, so that requests do not wait for each other. The initialize
 // request is passed on alone, because it negotiates the protocol.
 func passAll(ctx context.Context, near, far sdk.Connection, passing *sync.WaitGroup) error {
@@ -70,7 +70,8 @@ func passAll(ctx context.Context, near, far sdk.Connection, passing *sync.WaitGr
 	}
 }
 
-// pass passes on a message. If this fails, the client gets an error as the response to its request.
+// pass passes on a message. If this fails and the message is a request, the client gets an error as
+// the response.
 func pass(ctx context.Context, near, far sdk.Connection, m jsonrpc.Message) {
 	err := far.Write(ctx, m)
 	request, ok := m.(*jsonrpc.Request)

@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// rawResult is what the server returned for tools/call: a result or a task.
+// rawResult is the server's answer to tools/call: a result or a task.
 type rawResult struct {
 	ResultType string          `json:"resultType"`
 	Content    []rawContent    `json:"content"`
@@ -64,8 +64,8 @@ func readResult(raw json.RawMessage) (*rawResult, error) {
 // badResult returns the error for an invalid result.
 func badResult(err error) error { return unreadable(fmt.Errorf("mcp: invalid tool result: %w", err)) }
 
-// output returns the result in the form that a model gets. If the tool reported an error, output
-// returns it.
+// output returns the result in the form in which a model gets it. If the tool reported an error,
+// output returns that error.
 func (r *rawResult) output(forUsers bool) (actors.ToolOutput, error) {
 	var out actors.ToolOutput
 	var texts []string
@@ -102,7 +102,7 @@ func (r *rawResult) output(forUsers bool) (actors.ToolOutput, error) {
 
 // hasValues reports whether text contains all strings and numbers of a JSON document. For clients
 // that do not read structured content, a result's text should contain the same values, but some
-// servers send other text.
+// servers send a different text.
 func hasValues(text string, document json.RawMessage) bool {
 	d := json.NewDecoder(bytes.NewReader(document))
 	d.UseNumber()

@@ -39,14 +39,14 @@ type createResult struct {
 	task
 }
 
-// A caller is the sender of a call, with its client's capabilities.
+// A caller is the sender of a call, together with its client's capabilities.
 type caller struct {
 	principal string
 	session   *sdk.ServerSession
 	modern    bool // the client speaks protocol version 2026-07-28
 	tasks     bool // the client supports tasks
 	elicits   bool // the client can ask its user
-	token     any  // the request's progress token; nil if the client wants no progress
+	token     any  // the request's progress token; nil if the client does not want progress reports
 }
 
 // capabilities are the client capabilities that this package uses.
@@ -122,7 +122,7 @@ func (s *server) endsSoon(ctx context.Context, c caller, info *snapshot.Info) bo
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.options.TaskAfter)
 	defer cancel()
-	c.token = nil // a task makes no progress
+	c.token = nil // a task does not report progress
 	progress, err := s.follow(ctx, c, info.RunID, new(uint64))
 	return err == nil && hasStopped(&progress.info)
 }
@@ -138,7 +138,7 @@ const (
 	customPrincipal = "mcp.principal" // the principal that started the run
 )
 
-// start starts the run for a call, or returns the run that was started earlier with the same
+// start starts the run for a call, or returns the run that was already started with the same
 // idempotency key.
 func (s *server) start(ctx context.Context, c caller, p *sdk.CallToolParamsRaw) (snapshot.Info, error) {
 	arguments := p.Arguments
@@ -151,7 +151,7 @@ func (s *server) start(ctx context.Context, c caller, p *sdk.CallToolParamsRaw) 
 	})
 }
 
-// runIDOf returns the run ID for a call. The ID is also that of the call's task, and cannot be
+// runIDOf returns the run ID for a call. It is also the ID of the call's task, and cannot be
 // guessed.
 func runIDOf(c caller, p *sdk.CallToolParamsRaw) string {
 	id := rand.Text()
@@ -162,8 +162,8 @@ func runIDOf(c caller, p *sdk.CallToolParamsRaw) string {
 	return "mcp-" + strings.ToLower(id)
 }
 
-// refused returns the result for a call whose run could not be started. A problem that the model
-// can fix is reported as an error from the tool, so that the model sees it.
+// refused returns the result for a call whose run could not be started. If the model can fix the
+// problem, it is reported as an error from the tool, so that the model sees it.
 func (s *server) refused(err error) (sdk.Result, error) {
 	var arguments *actors.ArgumentsError
 	switch {

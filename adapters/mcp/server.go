@@ -33,20 +33,22 @@ type ServerOptions struct {
 	Only []string
 
 	// HoldFor limits how long a request from a client that does not support tasks is held open
-	// until its run has ended or asks a question. After that, the answer is the run's ID, to be
-	// passed to the tool run_wait. Defaults to 45 seconds, since many clients give up after 60.
+	// until its run has ended or asks a question. After that, the answer contains the run's ID,
+	// which the client passes to the tool run_wait. Defaults to 45 seconds, since many clients give
+	// up after 60.
 	HoldFor time.Duration
 
-	// TaskAfter is how long a request from a client that supports tasks is held open. If the run ends
-	// within this time, the client gets the result and has nothing to poll. Defaults to 0: the client
-	// gets a task at once, and can find the run even if this process ends just then.
+	// TaskAfter is how long a request from a client that supports tasks is held open. If the run
+	// ends within this time, the client gets the result and does not have to poll. Defaults to 0:
+	// the client gets a task at once, and can find the run even if this process ends immediately
+	// afterwards.
 	TaskAfter time.Duration
 
 	// MaxRequest is the maximum size of a request, in bytes. A larger request is refused. Over
 	// standard input and output, it also ends the session. Defaults to 16 MiB.
 	MaxRequest int
 
-	// PollInterval is the interval at which clients should poll a task. Defaults to 1 second.
+	// PollInterval is how often clients should poll a task. Defaults to 1 second.
 	PollInterval time.Duration
 
 	// Authorize returns the principal that makes a request. header is the request's HTTP header, or
@@ -82,7 +84,7 @@ type server struct {
 	options ServerOptions
 
 	mu        sync.Mutex
-	servedFor string      // the programs for which the field served was made
+	servedFor string      // the programs that the server in the field served was made for
 	served    *sdk.Server // nil before the first request
 }
 
@@ -94,9 +96,8 @@ type server struct {
 // A call starts a run. For a client that supports tasks, the run is a task with the same ID, and
 // the run's open questions are the input that the task requires. The principal that started the run
 // can find the task by this ID, even after a restart. For other clients, the request is held open
-// for HoldFor. If the client supports elicitation, the client is asked the run's questions.
-// Otherwise the result explains how to wait and how to answer, with the tools run_wait and
-// run_answer.
+// for HoldFor. If the client supports elicitation, the run's questions are sent to it. Otherwise,
+// the result explains how to wait and how to answer, using the tools run_wait and run_answer.
 //
 // A request with an idempotency key in its _meta, under "io.github.reprise-go/idempotencyKey",
 // starts only one run, no matter how often it is sent. [Client] sends such a key.
@@ -130,7 +131,7 @@ func (s *server) tooLargeResponse() []byte {
 	return unreadableResponse(jsonrpc.CodeInvalidRequest, fmt.Sprintf("the request is larger than ServerOptions.MaxRequest, %d bytes", s.options.MaxRequest))
 }
 
-// unreadableResponse returns the response to a request that could not be read, and whose ID is
+// unreadableResponse returns the response to a request that could not be read and whose ID is
 // therefore unknown.
 func unreadableResponse(code int64, message string) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":%q}}`+"\n", code, message)
@@ -147,10 +148,10 @@ func ServeStdio(ctx context.Context, r *runner.Runner, o ServerOptions) error {
 	return ServeIO(ctx, r, os.Stdin, out, o)
 }
 
-// ServeIO is like [ServeStdio], but uses the given reader and writer, and closes both.
+// ServeIO is like [ServeStdio] but uses the given reader and writer, and closes both.
 func ServeIO(ctx context.Context, r *runner.Runner, in io.ReadCloser, out io.WriteCloser, o ServerOptions) error {
 	s := &server{runner: r, options: o.withDefaults()}
-	defer func() { _ = out.Close() }() // all output was written before
+	defer func() { _ = out.Close() }() // all output has been written by then
 	err := s.current().Run(ctx, &sdk.IOTransport{Reader: in, Writer: unclosedWriter{out}, MaxLineLength: s.options.MaxRequest})
 	switch {
 	case errors.Is(err, io.EOF) || ctx.Err() != nil || err == nil:
@@ -170,7 +171,7 @@ type unclosedWriter struct{ io.Writer }
 // Close implements io.Closer.
 func (unclosedWriter) Close() error { return nil }
 
-// current returns a server for the programs that are registered now.
+// current returns a server for the currently registered programs.
 func (s *server) current() *sdk.Server {
 	programs := s.programs()
 	var of strings.Builder
@@ -218,8 +219,8 @@ func (s *server) newServer(programs []runner.ProgramInfo) *sdk.Server {
 	return served
 }
 
-// middleware answers tool calls in place of the SDK, which does not support tasks. It recovers from
-// panics, which would end the process.
+// middleware answers tool calls instead of the SDK, which does not support tasks. It also recovers
+// from panics, which would otherwise end the process.
 func (s *server) middleware(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, request sdk.Request) (result sdk.Result, err error) {
 		defer func() {

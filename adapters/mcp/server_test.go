@@ -68,8 +68,8 @@ func register(r *runner.Runner) error {
 	return nil
 }
 
-// served returns the URL of a server for the programs, with runs in the store. stop ends it as
-// if its process had ended.
+// served returns the URL of a server for the programs, which keeps its runs in the store. stop ends
+// the server as if its process had ended.
 func served(t *testing.T, store snapshot.Store, o mcp.ServerOptions, more ...func(*runner.Runner)) (url string, r *runner.Runner, stop func()) {
 	t.Helper()
 	r, err := runner.New(store, runner.Options{Grace: -1})
@@ -108,7 +108,7 @@ func connected(t *testing.T, transport sdk.Transport, version string, elicit fun
 	}
 	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, o).Connect(t.Context(), transport, &sdk.ClientSessionOptions{ProtocolVersion: version})
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = session.Close() }) // the server may have ended
+	t.Cleanup(func() { _ = session.Close() }) // the server may already have ended
 	return session
 }
 
@@ -233,7 +233,7 @@ func TestChangedArgumentsThatDoNotFitAreRefused(t *testing.T) {
 	}
 }
 
-// unfit approves the booking of a trip with arguments that do not fit.
+// unfit approves the booking of a trip, with arguments that do not fit the tool.
 func unfit(*sdk.ElicitParams) *sdk.ElicitResult {
 	return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"approved": true, "arguments": `{"city":"Porto","days":"1"}`}}
 }
@@ -253,7 +253,7 @@ func TestAClientThatCannotAskLearnsHowToAnswer(t *testing.T) {
 	said := textOf(t, callTool(t, connected(t, overHTTP(url), modern, nil), "plan", person{"Ada"}))
 	assert.Contains(t, said, `question "plan?1": Where to, Ada?`)
 	id := runIn(t, said)
-	stop() // the run is found after a restart
+	stop() // the run can be found after a restart
 	url, _, _ = served(t, store, mcp.ServerOptions{})
 	s := connected(t, overHTTP(url), older, nil)
 	wrong := callTool(t, s, "run_answer", map[string]any{"run": id, "question": "plan?1", "answer": 7})
@@ -401,7 +401,7 @@ func TestRunsOverStdioAreAuthorized(t *testing.T) {
 	require.ErrorContains(t, err, "not authorized: who are you?")
 }
 
-// Client and server together: a run calls a run of another process as a task.
+// This tests client and server together: a run calls a run of another process as a task.
 func TestATaskIsPolledAcrossRestartsOfBothSides(t *testing.T) {
 	store, runs := memstore.New(), memstore.New()
 	url, r, _ := served(t, store, mcp.ServerOptions{PollInterval: 100 * time.Millisecond})
@@ -451,7 +451,7 @@ func TestRecordsOfARunAreItsProgress(t *testing.T) {
 	}})
 	s, err := client.Connect(t.Context(), overHTTP(url), nil)
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = s.Close() }) // the server may have ended
+	t.Cleanup(func() { _ = s.Close() }) // the server may already have ended
 	for _, token := range []string{"first", "second"} {
 		p := &sdk.CallToolParams{Meta: sdk.Meta{"io.github.reprise-go/idempotencyKey": "k"}, Name: "greet", Arguments: person{"Ada"}}
 		p.SetProgressToken(token)
@@ -461,7 +461,7 @@ func TestRecordsOfARunAreItsProgress(t *testing.T) {
 		for last := 0.0; !slices.Contains(messages, "tool greet completed"); {
 			progress := <-told
 			if progress.ProgressToken != token {
-				continue // the end of the run
+				continue // the first call's progress, about the end of the run
 			}
 			assert.Greater(t, progress.Progress, last)
 			last, messages = progress.Progress, append(messages, progress.Message)

@@ -27,7 +27,7 @@ func (s *server) outcome(ctx context.Context, info *snapshot.Info) (*callResult,
 	out, err := s.runner.Result(ctx, info.RunID)
 	if err != nil {
 		switch {
-		case errors.Is(err, core.ErrPanic): // not a failure that a tool reports
+		case errors.Is(err, core.ErrPanic): // this is not a failure that a tool reports
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: record.Truncate(err.Error(), record.MessageLimit)}
 		case info.Status == snapshot.StatusFailed:
 			return errorResult(err.Error()), nil
@@ -92,8 +92,8 @@ func errorResult(message string) *callResult {
 	return r
 }
 
-// openQuestions returns the tool result for a call whose run waits for an answer, if the client
-// cannot ask its user or the user declined. The result explains how to answer.
+// openQuestions returns the tool result for a call whose run waits for an answer. It is used if the
+// client cannot ask its user or the user has declined. The result explains how to answer.
 func (s *server) openQuestions(ctx context.Context, runID string) (sdk.Result, error) {
 	open, err := s.questions(ctx, runID)
 	if err != nil {

@@ -86,7 +86,7 @@ func (s *server) addTaskMethods(served *sdk.Server) {
 		}),
 	)
 	if err != nil {
-		panic(err) // impossible: the methods are not standard methods
+		panic(err) // cannot happen: the methods are not standard methods
 	}
 }
 

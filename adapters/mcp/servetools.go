@@ -33,7 +33,7 @@ func (s *server) runTools() []*sdk.Tool {
 	}
 }
 
-// callRunTool handles a call to one of the tools for clients without tasks.
+// callRunTool handles a call to one of the tools for clients that do not support tasks.
 func (s *server) callRunTool(ctx context.Context, c caller, p *sdk.CallToolParamsRaw) (sdk.Result, error) {
 	var in struct {
 		Run      string          `json:"run"`
@@ -55,7 +55,7 @@ func (s *server) callRunTool(ctx context.Context, c caller, p *sdk.CallToolParam
 		if err == nil {
 			err = s.runner.Answer(ctx, info.RunID, in.Question, c.principal, value)
 		}
-		if errors.Is(err, state.ErrAnswered) { // perhaps by this client, if it did not receive the result
+		if errors.Is(err, state.ErrAnswered) { // perhaps by this client, which may have lost the result
 			return errorResult(fmt.Sprintf("%v, and the first answer counts; call %s with {\"run\": %q} to wait for the result", err, toolWait, info.RunID)), nil
 		} else if err != nil {
 			return errorResult(err.Error()), nil

@@ -13,9 +13,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// hold waits until a run has stopped or asks a question, but no longer than HoldFor. Whenever the
-// user has answered a question, hold waits up to HoldFor again. Meanwhile it reports the records
-// whose numbers are higher than told to the client, as progress.
+// hold waits until a run has stopped or asks a question, but not longer than HoldFor. Whenever the
+// user has answered a question, hold waits up to HoldFor again. While hold waits, it reports to the
+// client, as progress, the records whose numbers are higher than told.
 func (s *server) hold(ctx context.Context, c caller, runID string, told uint64) (sdk.Result, error) {
 	for {
 		holding, cancel := context.WithTimeout(ctx, s.options.HoldFor)
@@ -46,7 +46,7 @@ func (s *server) hold(ctx context.Context, c caller, runID string, told uint64) 
 	}
 }
 
-// A progress is the state in which follow left a run.
+// A progress is the state that a run was in when follow returned.
 type progress struct {
 	info      snapshot.Info
 	questions []core.Question // open questions that a person has to answer
@@ -57,10 +57,9 @@ type progress struct {
 }
 
 // follow waits until a run has stopped or needs an answer, or until ctx ends. If the run continues
-// by itself, follow keeps waiting, unless this process is about to end. It notifies the client of
+// by itself, follow keeps waiting unless this process is about to end. It notifies the client of
 // each of the run's records, since many clients give up on a request that makes no progress.
-// Records from before the watch begins are read first, so that a short run reports its progress
-// too.
+// Records from before the watch are read first, so that even a short run reports its progress.
 func (s *server) follow(ctx context.Context, c caller, runID string, told *uint64) (p progress, err error) {
 	isFirst := true
 	for e, err := range s.runner.Store().Watch(ctx, snapshot.WatchOptions{RunID: runID, Records: true}) {
@@ -110,8 +109,8 @@ func (s *server) tellStored(ctx context.Context, c caller, runID string, told *u
 	return nil
 }
 
-// tell notifies the client of a record whose number is higher than *told, if the client wants
-// progress.
+// tell notifies the client of a record if its number is higher than *told and the client wants
+// progress reports.
 func (c *caller) tell(ctx context.Context, r *record.Record, told *uint64) {
 	if r.Seq <= *told {
 		return
@@ -134,7 +133,7 @@ func hasStopped(info *snapshot.Info) bool {
 }
 
 // continuesByItself reports whether a run was interrupted, for example by the end of its process,
-// and a runner will continue it.
+// and will be continued by a runner.
 func continuesByItself(info *snapshot.Info) bool {
 	return info.Status == snapshot.StatusInterrupted && !info.Open && info.Stop.Reason.ContinuesByItself()
 }

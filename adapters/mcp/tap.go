@@ -20,10 +20,10 @@ import (
 	"github.com/reprise-go/reprise/core/live"
 )
 
-// A tap sees the messages of a session before the SDK does. It keeps the raw responses to registered
-// requests, because the SDK loses the digits of large numbers, the order of properties, and anything
-// unknown to the SDK, such as tasks. It also records whether each request was sent and whether a
-// response arrived, which the SDK's errors do not show.
+// A tap sees the messages of a session before the SDK does. It keeps the raw responses to
+// registered requests, because the SDK loses the digits of large numbers, the order of properties,
+// and anything it does not know, such as tasks. It also records whether each request was sent and
+// whether a response arrived, which the SDK's errors do not show.
 type tap struct {
 	sdk.Connection
 
@@ -97,7 +97,7 @@ func (t *tap) isAlone(e *exchange) bool {
 	return true
 }
 
-// exchangeKey is the context key for an HTTP request's exchange.
+// exchangeKey is the context key for the exchange of an HTTP request.
 type exchangeKey struct{}
 
 // Write implements sdk.Connection.
@@ -172,7 +172,7 @@ func (t *tap) Read(ctx context.Context) (jsonrpc.Message, error) {
 	return m, nil
 }
 
-// progress emits a request's progress at once. The SDK would report the progress only after the
+// progress emits the progress of a request at once. The SDK would report it only after the
 // response.
 func (t *tap) progress(params json.RawMessage) {
 	var p sdk.ProgressNotificationParams
@@ -211,7 +211,7 @@ func (t *tap) end(r *jsonrpc.Response) {
 	}
 	e := t.pending[r.ID]
 	var wire *jsonrpc.Error
-	if e == nil || r.Error != nil && !errors.As(r.Error, &wire) { // an error that the SDK creates when a stream has ended
+	if e == nil || r.Error != nil && !errors.As(r.Error, &wire) { // the SDK creates such an error when a stream has ended
 		return
 	}
 	delete(t.pending, r.ID)
@@ -220,7 +220,7 @@ func (t *tap) end(r *jsonrpc.Response) {
 	e.response = r
 }
 
-// maxHandshake is the maximum size in bytes of a response to initialize.
+// maxHandshake is the maximum size, in bytes, of a response to initialize.
 const maxHandshake = 1 << 20
 
 // negotiated returns the protocol version in the response to initialize, or "" if there was no such
@@ -275,7 +275,7 @@ type limitedBody struct {
 	exchange *exchange // nil if no request waits for this body
 	limit    int
 	byLine   bool
-	read     int // bytes of the current message so far
+	read     int // bytes of the current message read so far
 }
 
 // Read implements io.Reader.

@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// This file contains the parts of the tasks extension that client and server share, and the client's
-// own part.
+// This file contains the parts of the tasks extension that client and server share, and the parts
+// that only the client needs.
 
 // The extension and its methods.
 const (
@@ -78,7 +78,8 @@ type begun struct {
 	Began  time.Time         `json:"began,omitzero"` // when the client was told of the task
 }
 
-// polled is the outcome of polling a task for some time: its output, or the wait until the next poll.
+// polled is the outcome of polling a task for some time: the task's output, or how long to wait
+// before the next poll.
 type polled struct {
 	Output actors.ToolOutput `json:"output,omitzero"`
 	Wait   time.Duration     `json:"wait,omitempty"`
@@ -88,9 +89,9 @@ type polled struct {
 // separate call named "begin". Its record keeps the task's ID before the task is polled. When the
 // run is resumed, the surrounding call is entered again and polls the existing task.
 //
-// Each sleep is preceded by a step that records for how long to sleep. Outside of recorded calls,
-// the handler asks the server nothing: what it does depends only on the records, so a resumed run
-// repeats its sleeps even if the task has ended meanwhile.
+// Each sleep is preceded by a step that records how long to sleep. Outside of recorded calls, the
+// handler asks the server nothing: what it does depends only on the records, so a resumed run
+// repeats its sleeps even if the task has ended in the meantime.
 func (c *Client) taskHandler(l *ListedTool) core.Handler[json.RawMessage, actors.ToolOutput] {
 	spec := core.Spec{Kind: record.KindTool, Name: "begin", Description: l.Description, AttemptTimeout: core.NoTimeout, Irreversible: l.isIrreversible()}
 	if !l.isSafe() {
@@ -111,7 +112,7 @@ func (c *Client) taskHandler(l *ListedTool) core.Handler[json.RawMessage, actors
 	poll, err2 := core.NewDefinition(core.Spec{Kind: record.KindStep, Name: "poll", Retry: &core.RetryConfig{MaxAttempts: 100, MaxDelay: time.Minute}},
 		func(ctx context.Context, b begun) (polled, error) { return c.poll(ctx, b, parkAfter) })
 	if err := errors.Join(err, err2); err != nil {
-		panic(err) // impossible: the specs are valid
+		panic(err) // cannot happen: the specs are valid
 	}
 	return func(ctx context.Context, arguments json.RawMessage) (actors.ToolOutput, error) {
 		b, err := begin.Event().Execute(ctx, arguments)
@@ -140,7 +141,7 @@ func (r *rawResult) begun() (begun, error) {
 
 // pollUnrecorded polls a task on a server that did not support tasks when the run recorded the
 // server's list. It treats the task as a late answer. No record contains the task's ID, so if the
-// call stops before the server reports how the task has ended, the call is in doubt.
+// call stops before the server reports how the task ended, the call is in doubt.
 func (c *Client) pollUnrecorded(ctx context.Context, r *rawResult) (actors.ToolOutput, error) {
 	s, err := c.acquire(ctx)
 	if err != nil {
@@ -155,7 +156,7 @@ func (c *Client) pollUnrecorded(ctx context.Context, r *rawResult) (actors.ToolO
 	if err != nil {
 		return actors.ToolOutput{}, err
 	}
-	p, err := c.poll(ctx, b, longestPoll) // without sleeps: a parked call would begin another task
+	p, err := c.poll(ctx, b, longestPoll) // must not sleep: a parked call would begin another task
 	if failed := (*ServerError)(nil); err != nil && !errors.As(err, &failed) {
 		err = core.InDoubt(err)
 	}
@@ -221,7 +222,7 @@ func (c *Client) poll(ctx context.Context, b begun, longest time.Duration) (poll
 	}
 }
 
-// pause waits for d in the process.
+// pause waits for d without leaving the process.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -256,8 +257,8 @@ func (c *Client) taskOf(ctx context.Context, id string) (*detailedTask, error) {
 	return t, nil
 }
 
-// taskMethod makes a request about a task. Such a request may be repeated, even if the server has
-// not responded in time.
+// taskMethod makes a request about a task. Such a request may be repeated even if the server did
+// not respond in time.
 func (c *Client) taskMethod(ctx context.Context, method, id string) (json.RawMessage, error) {
 	limited, cancel := c.withTimeout(ctx)
 	defer cancel()
@@ -291,8 +292,7 @@ func (c *Client) endTask(ctx context.Context, id string, t *detailedTask) error 
 	return badResult(fmt.Errorf("task status is %q, want working, completed, failed, cancelled or input_required", record.Truncate(t.Status, 80)))
 }
 
-// afterColon returns the message with a colon before it, or "" if the message
-// is empty.
+// afterColon returns the message preceded by a colon, or "" if the message is empty.
 func afterColon(message string) string {
 	if message == "" {
 		return ""

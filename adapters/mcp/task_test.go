@@ -39,7 +39,7 @@ func (n named) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// send sends a request and returns the result, or the error.
+// send sends a request and returns the result or the error.
 func (w wire) send(t *testing.T, method, params string) (result map[string]any, failed *jsonrpc.Error) {
 	t.Helper()
 	var p map[string]any
@@ -80,7 +80,7 @@ func (w wire) send(t *testing.T, method, params string) (result map[string]any, 
 	return result, nil
 }
 
-// task waits until a task's state is no longer working.
+// task waits until a task's status is no longer "working".
 func (w wire) task(t *testing.T, id string) map[string]any {
 	t.Helper()
 	for {
@@ -210,7 +210,7 @@ func TestARequestAboutATaskWhoseHeaderNamesAnotherIsRefused(t *testing.T) {
 	}
 }
 
-// Responses that belong to no open question are ignored, whatever they contain; a response
+// Responses that do not belong to an open question are ignored, whatever they contain. A response
 // to an open question must be an answer.
 func TestResponsesToNoQuestionAreIgnoredAndWrongOnesAreRefused(t *testing.T) {
 	url, _, _ := served(t, memstore.New(), mcp.ServerOptions{})
@@ -253,8 +253,9 @@ func TestRunThatEndsSoonIsNotATaskIfTheServerMayWait(t *testing.T) {
 	assert.Equal(t, "task", made["resultType"], "at once, because the run asks")
 }
 
-// The state of a continued request is sent by the client. It must not give access to a run of
-// another client. Answers that belong to no question, and repeated answers, must change nothing.
+// The state of a continued request is sent by the client. It must not give access to another
+// client's run. Answers that do not belong to a question, and repeated answers, must change
+// nothing.
 func TestInvalidStateIsRefusedAndAnAnswerCountsOnce(t *testing.T) {
 	url, _, _ := served(t, memstore.New(), mcp.ServerOptions{})
 	asks := `{"elicitation":{}}`

@@ -15,12 +15,12 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// WithServers gives an agent the tools of the clients' servers. In every call to the agent, listing a
-// server's tools is a step, named "tools of" and the client's name. A resumed run therefore sees the
-// same tools as before, and a replay needs no server. A run's tools do not change when a server
+// WithServers gives an agent the tools of the clients' servers. In every call to the agent, listing
+// a server's tools is a step, named "tools of" and the client's name. A resumed run therefore sees
+// the same tools as before, and a replay needs no server. A run's tools do not change when a server
 // announces new tools. If a server cannot list its tools, the agent's call fails.
 //
-// WithServers panics if a client is nil or two clients have the same name.
+// WithServers panics if a client is nil or if two clients have the same name.
 func WithServers(clients ...*Client) actors.Option {
 	names := make(map[string]bool)
 	for i, c := range clients {
@@ -45,9 +45,9 @@ func WithServers(clients ...*Client) actors.Option {
 	})
 }
 
-// Tools returns the server's tools. Inside a run, listing them is a step: the list is recorded, and a
-// resumed run does not request it again. Options.OnSchema specifies how to handle a tool whose schema
-// cannot be used. Two tools with the same name are an error.
+// Tools returns the server's tools. Inside a run, listing them is a step: the list is recorded, and
+// a resumed run does not request it again. Options.OnSchema specifies how to handle a tool whose
+// schema cannot be used. If two tools have the same name, Tools returns an error.
 //
 // What happens to a lost call depends on the tool, and on whether its hints are trusted:
 //
@@ -57,8 +57,8 @@ func WithServers(clients ...*Client) actors.Option {
 //	any other                       in doubt: the run asks   the run asks
 //	any, if it was not sent         made again
 //
-// A server made with this package runs a call only once for each idempotency key, and announces that
-// it does so. If such a server is trusted, all its tools count as idempotent. A tool that may be
+// A server made with this package runs a call only once for each idempotency key, and announces
+// this. If such a server is trusted, all its tools count as idempotent. A tool that may be
 // destructive is also irreversible; see [actors.WithIrreversible]. Errors from a tool or the server
 // are permanent, and the model sees them.
 func (c *Client) Tools(ctx context.Context) ([]actors.Function, error) {
@@ -80,7 +80,8 @@ func (c *Client) Tools(ctx context.Context) ([]actors.Function, error) {
 	return tools, nil
 }
 
-// List returns the tools that the server lists now, including those that are hidden from models.
+// List returns the tools that the server currently lists, including those that are hidden from
+// models.
 func (c *Client) List(ctx context.Context) ([]ListedTool, error) {
 	l, err := c.list(ctx)
 	return l.Tools, err
@@ -148,9 +149,9 @@ func (c *Client) call(ctx context.Context, l *ListedTool, arguments json.RawMess
 }
 
 // learnHeaders lists the tools in a session that has not listed them yet, if some of the tool's
-// arguments must also be sent as headers. The SDK takes the headers from the list. A resumed run uses
-// the recorded list, so without learnHeaders it would call the tool without the headers, and the
-// server would refuse the call.
+// arguments must also be sent as headers. The SDK learns from the list which headers to send. A
+// resumed run uses the recorded list, so without learnHeaders, the tool would be called without the
+// headers, and the server would refuse the call.
 func (c *Client) learnHeaders(ctx context.Context, l *ListedTool) error {
 	if !strings.Contains(l.Schema, `"x-mcp-header"`) {
 		return nil
@@ -177,7 +178,7 @@ func (c *Client) learnHeaders(ctx context.Context, l *ListedTool) error {
 // Servers made with this package announce it.
 const keyMeta = "io.github.reprise-go/idempotencyKey"
 
-// keyOf returns metadata with the idempotency key of the call, or nil outside a run.
+// keyOf returns metadata with the call's idempotency key, or nil outside a run.
 func keyOf(ctx context.Context) map[string]any {
 	key, err := core.IdempotencyKey(ctx)
 	if err != nil {

@@ -26,11 +26,11 @@ type actorKey struct {
 	name string
 }
 
-// maxActors is the maximum number of actors in the cache. The number of different names, such as
-// names of steps, may be unbounded.
+// maxActors is the maximum number of actors in the cache. A limit is needed because the number of
+// different names, such as names of steps, may be unbounded.
 const maxActors = 1000
 
-// An actorCache caches actors by name.
+// An actorCache caches actors by kind and name.
 type actorCache struct {
 	mu   sync.RWMutex
 	seen map[actorKey]*actor
@@ -102,7 +102,7 @@ func spanAttributes(k actorKey) []attribute.KeyValue {
 	return []attribute.KeyValue{kindKey.String(k.kind.String()), nameKey.String(k.name)}
 }
 
-// attemptOptions holds the options for attempts' spans, indexed by the number of the attempt.
+// attemptOptions holds the options for the spans of attempts, indexed by the attempt's number.
 type attemptOptions [10][]trace.SpanStartOption
 
 func newAttemptOptions() (a attemptOptions) {

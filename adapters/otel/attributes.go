@@ -140,7 +140,7 @@ func conventional(key string, value any) (kv attribute.KeyValue, ok bool) {
 	return kv, false
 }
 
-// listOf returns a list attribute's value. The attribute stop is recorded as JSON.
+// listOf returns the value of a list attribute. The attribute stop is recorded as JSON.
 func listOf(key, value string) (list []string, ok bool) {
 	if key != "stop" {
 		return []string{value}, true
@@ -162,7 +162,7 @@ func requestModel(rec *record.Record) string { return cmp.Or(text(rec, "request_
 // provider returns the provider's name, which the conventions require.
 func provider(rec *record.Record) string { return cmp.Or(text(rec, "provider"), "_OTHER") }
 
-// usageOfModel returns the total usage of a model call's attempts.
+// usageOfModel returns the total usage of the attempts of a model call.
 func usageOfModel(u record.Usage) []attribute.KeyValue {
 	if u.IsZero() {
 		return nil
@@ -183,8 +183,8 @@ func usageOfModel(u record.Usage) []attribute.KeyValue {
 	return append(attributes, costOf(u)...)
 }
 
-// usageOfAttempt returns one attempt's usage. The attributes have keys that this package defines, so
-// that no backend adds them to the call's usage.
+// usageOfAttempt returns the usage of one attempt. The attributes have keys that this package
+// defines, so that no backend adds them to the call's usage.
 func usageOfAttempt(u record.Usage) []attribute.KeyValue {
 	if u.IsZero() {
 		return nil

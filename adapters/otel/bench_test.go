@@ -22,8 +22,8 @@ type discard struct{}
 func (discard) ExportSpans(context.Context, []sdk.ReadOnlySpan) error { return nil }
 func (discard) Shutdown(context.Context) error                        { return nil }
 
-// BenchmarkAttempt measures one attempt of a tool in an agent: the difference from "none" is what
-// telemetry costs.
+// BenchmarkAttempt measures one attempt of a tool in an agent. The difference from "none" is the
+// cost of telemetry.
 func BenchmarkAttempt(b *testing.B) {
 	for _, c := range []struct {
 		name    string
@@ -65,8 +65,7 @@ func BenchmarkAttempt(b *testing.B) {
 	}
 }
 
-// BenchmarkTwoSpans measures the cost of the SDK for the spans of an attempt and its
-// call.
+// BenchmarkTwoSpans measures what the SDK spends on the spans of an attempt and its call.
 func BenchmarkTwoSpans(b *testing.B) {
 	tracer := sdk.NewTracerProvider(sdk.WithSyncer(discard{})).Tracer("test")
 	ctx, run := tracer.Start(b.Context(), "run")

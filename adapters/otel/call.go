@@ -48,9 +48,9 @@ func (t *Telemetry) begin(outside context.Context, info *core.CallInfo) (ctx con
 	return inside, c.span
 }
 
-// startCall starts a call's span, as a child of the attempt that makes the call. If the context
-// contains a span from another trace, such as the span of a request in this process, the new span is
-// linked to that span.
+// startCall starts a call's span as a child of the attempt that makes the call. If the context
+// contains a span from another trace, such as the span of a request in this process, the new span
+// is linked to that span.
 func (t *Telemetry) startCall(ctx context.Context, r *run, info *core.CallInfo) (context.Context, trace.Span) {
 	a := t.actors.of(info.Kind, info.Name)
 	options := a.start

@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// showInput adds the input of a model or tool to the call's span as attributes. An input that cannot
-// be decoded is left out.
+// showInput adds the input of a model or tool to the call's span as attributes. If the input cannot
+// be decoded, it is left out.
 func (t *Telemetry) showInput(span trace.Span, info *core.CallInfo) {
 	defer recoverPanic()
 	if info.Kind != record.KindLLM && info.Kind != record.KindTool {
@@ -120,7 +120,7 @@ func messagesOf(messages []actors.Message) []chatMessage {
 }
 
 // finishReason returns why the model stopped. If the conventions define a term for the reason, it
-// uses that term.
+// returns that term.
 func finishReason(resp *actors.Response) string {
 	switch finish := resp.Finish; {
 	case finish == actors.FinishToolCalls, finish == "" && len(resp.Message.ToolCalls) > 0:
@@ -134,7 +134,7 @@ func finishReason(resp *actors.Response) string {
 	}
 }
 
-// messageOf converts a message. Only the type of binary data is shown.
+// messageOf converts a message. Of binary data, it shows only the type.
 func messageOf(m *actors.Message) chatMessage {
 	parts := []part{}
 	if m.Reasoning != "" {

@@ -16,7 +16,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A run is traced; the exporter here keeps its spans in memory.
+// A run is traced. The exporter in this example keeps its spans in memory.
 func Example() {
 	exporter := tracetest.NewInMemoryExporter()
 	telemetry, err := otel.New(otel.Options{Tracer: trace.NewTracerProvider(trace.WithSyncer(exporter))})
@@ -42,7 +42,7 @@ func Example() {
 	// Output: attempt, execute_tool look_up, run
 }
 
-// The runner exports its metrics and the spans of its runs to the global providers.
+// The runner exports its metrics and the spans of its runs through the global providers.
 func ExampleTelemetry_RunnerOptions() {
 	telemetry, err := otel.New(otel.Options{})
 	if err != nil {

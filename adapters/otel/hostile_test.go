@@ -37,7 +37,7 @@ func TestProviderThatIsNilIsRefused(t *testing.T) {
 
 type metricProvider struct{ metric.MeterProvider }
 
-// A processor panics when spans start, when they end, or both.
+// A processor panics when a span starts, when a span ends, or both.
 type processor struct {
 	start, end bool
 	sdk.SpanProcessor
@@ -57,7 +57,7 @@ func (p processor) OnEnd(sdk.ReadOnlySpan) {
 
 func TestTelemetryThatPanicsChangesNothing(t *testing.T) {
 	var reported atomic.Int64
-	global.SetErrorHandler(global.ErrorHandlerFunc(func(err error) { // for the whole process; the previous handler cannot be restored
+	global.SetErrorHandler(global.ErrorHandlerFunc(func(err error) { // for the whole process: the previous handler cannot be restored
 		if strings.HasPrefix(err.Error(), "otel: telemetry panicked: no ") {
 			reported.Add(1)
 		}
@@ -111,7 +111,7 @@ func TestRunWithoutATraceIsNotGivenOne(t *testing.T) {
 	}
 }
 
-// The metadata, and the attributes of an opening, may have been written by others, and may be
+// The metadata and the attributes of an opening may have been written by others, and may be
 // invalid.
 func TestDamagedTraceContextIsIgnored(t *testing.T) {
 	k := newKit(t, otel.Options{})
@@ -151,8 +151,8 @@ func TestOptionsOfTheRunnerAreKept(t *testing.T) {
 	assert.EqualValues(t, 1, described.Load())
 }
 
-// An error text that is not UTF-8 would prevent an exporter from sending any of the
-// spans in the batch.
+// If an error text that is not UTF-8 were exported unchanged, the exporter could not send any of
+// the spans in the batch.
 func TestTextThatIsNotUTF8IsExported(t *testing.T) {
 	collector := newReceiver(t)
 	_, options, shut := collector.process(t)
@@ -175,7 +175,7 @@ run error.type=_OTHER ERROR
 	}
 }
 
-// The spans of an opening end, however the opening ends.
+// The spans of an opening end, no matter how the opening ends.
 func TestSpansOfOpeningsThatDoNothingEnd(t *testing.T) {
 	asks := decorators.Tool("asks", "", func(ctx context.Context, _ in) (string, error) { return core.Await[string](ctx, "Well?") })
 	store := memstore.New()
@@ -184,7 +184,7 @@ func TestSpansOfOpeningsThatDoNothingEnd(t *testing.T) {
 		assert.NotEmpty(t, k.spans.Started())
 		assert.Len(t, k.spans.Ended(), len(k.spans.Started()))
 	}
-	for range 3 { // the second and the third opening record nothing
+	for range 3 { // the second and third openings record nothing
 		k := newKit(t, otel.Options{})
 		st, err := state.Open(t.Context(), store, "a", k.telemetry.Run()...)
 		require.NoError(t, err)
@@ -221,7 +221,7 @@ func TestRunThatIsOpenedTwiceLeavesNoSpan(t *testing.T) {
 	assert.Len(t, k.spans.Ended(), len(k.spans.Started()))
 }
 
-// Many runs and calls at the same time share the telemetry.
+// Many runs and calls share the telemetry at the same time.
 func TestManyRunsAtTheSameTime(t *testing.T) {
 	k := newKit(t, otel.Options{Content: true})
 	tool := decorators.Tool("tool", "", func(ctx context.Context, in in) (string, error) {

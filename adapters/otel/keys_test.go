@@ -17,7 +17,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.41.0"
 )
 
-// conventions returns the keys of the pinned version of the semantic conventions, from the
+// conventions returns the keys in the pinned version of the semantic conventions, read from the
 // source of its package.
 var conventions = sync.OnceValues(func() (map[string]bool, error) {
 	dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", "go.opentelemetry.io/otel/semconv/v1.41.0").Output()
@@ -56,8 +56,8 @@ func TestKeysOfTheConventionsAreRead(t *testing.T) {
 	assert.Equal(t, "https://opentelemetry.io/schemas/1.41.0", semconv.SchemaURL)
 }
 
-// checkKeys checks that everything that was exported has only attributes that are defined by the
-// conventions or by this package.
+// checkKeys checks that everything exported has only attributes that are defined by the conventions
+// or by this package.
 func (k *kit) checkKeys(t *testing.T) {
 	keys, err := conventions()
 	require.NoError(t, err)

@@ -34,7 +34,7 @@ type in struct {
 	Text string `json:"text"`
 }
 
-// A kit is telemetry whose spans and metrics stay in memory.
+// A kit is telemetry whose spans and metrics are kept in memory.
 type kit struct {
 	telemetry *otel.Telemetry
 	provider  *sdk.TracerProvider
@@ -68,7 +68,7 @@ func (k *kit) serve(t *testing.T, o runner.Options, register func(*runner.Runner
 	return r
 }
 
-// span returns the ended span with the name. There must be exactly one.
+// span returns the ended span with the given name. There must be exactly one.
 func (k *kit) span(t *testing.T, name string) sdk.ReadOnlySpan {
 	t.Helper()
 	var found []sdk.ReadOnlySpan
@@ -89,7 +89,7 @@ func (k *kit) names() (names []string) {
 	return names
 }
 
-// metrics returns the values by name and attributes. The value of a histogram is its
+// metrics returns the values of the metrics by name and attributes. The value of a histogram is its
 // sum.
 func (k *kit) metrics(t *testing.T) map[string]float64 {
 	found := make(map[string]float64)
@@ -164,8 +164,8 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	w.Header().Set("Content-Type", "application/x-protobuf")
 }
 
-// process returns telemetry with an exporter of its own, like that of a separate
-// process. shut exports the ended spans.
+// process returns telemetry with its own exporter, like that of a separate process. shut exports
+// the ended spans.
 func (r *receiver) process(t *testing.T) (provider *sdk.TracerProvider, options []state.Option, shut func()) {
 	exporter, err := otlptracehttp.New(t.Context(), otlptracehttp.WithEndpointURL(r.url))
 	require.NoError(t, err)
@@ -175,8 +175,8 @@ func (r *receiver) process(t *testing.T) (provider *sdk.TracerProvider, options 
 	return provider, telemetry.Run(), func() { require.NoError(t, provider.Shutdown(context.WithoutCancel(t.Context()))) }
 }
 
-// tree returns the received spans, each below its parent, with the attributes that f
-// selects and their links.
+// tree returns the received spans, each of them below its parent, with their links and with the
+// attributes that f selects.
 func (r *receiver) tree(f func(key string) bool) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -26,8 +26,8 @@ type metrics struct {
 	firstChunk genaiconv.ClientOperationTimeToFirstChunk
 }
 
-// The bucket boundaries of histograms. The boundaries for models come from the conventions. The
-// boundaries for calls and runs range from a millisecond to a day.
+// These are the bucket boundaries of histograms. Those for models come from the conventions. Those
+// for calls and runs range from a millisecond to a day.
 var (
 	tokenBuckets = []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
 	modelBuckets = []float64{0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
@@ -143,8 +143,8 @@ func (t *Telemetry) count(rec *record.Record) {
 	}
 }
 
-// countModel records metrics for a model call that ended or stopped: the usage of its attempts in
-// this process, and its duration.
+// countModel records the metrics of a model call that has ended or stopped: the usage of its
+// attempts in this process, and its duration.
 func (m *metrics) countModel(rec *record.Record, used record.Usage) {
 	ctx := context.Background()
 	from := genaiconv.ProviderNameAttr(provider(rec))

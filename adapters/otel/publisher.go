@@ -12,11 +12,11 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A publisher counts records, and ends the spans to which they belong.
+// A publisher counts records and ends the spans to which they belong.
 type publisher struct{ telemetry *Telemetry }
 
-// Publish implements [state.Publisher]. It ignores replayed records. Groups and branches only contain
-// calls: their durations are measured, but they have no spans.
+// Publish implements [state.Publisher]. It ignores replayed records. Groups and branches only
+// contain calls, so their durations are measured, but they have no spans.
 func (p publisher) Publish(rec record.Record) {
 	switch {
 	case rec.Replayed:
@@ -70,7 +70,7 @@ func (t *Telemetry) followCall(r *run, rec *record.Record) {
 	}
 }
 
-// startRefused starts the span for a call without an attempt. r.mu must be held.
+// startRefused starts the span for a call that had no attempt. r.mu must be held.
 func (t *Telemetry) startRefused(r *run, rec *record.Record) trace.Span {
 	around := r.span
 	for a, c := range r.calls {
@@ -86,7 +86,7 @@ func (t *Telemetry) startRefused(r *run, rec *record.Record) trace.Span {
 }
 
 // endAttempt ends the span of the attempt to which the record belongs, and the spans of earlier
-// attempts. A later attempt may have begun already, because records are published some time after
+// attempts. A later attempt may already have begun, because records are published some time after
 // they are made.
 func (c *call) endAttempt(rec *record.Record, at []trace.SpanEndOption) {
 	c.usage = c.usage.Plus(rec.Used())

@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A run holds those spans of one opening of a run that have not ended.
+// A run holds the spans of one opening of a run that have not ended.
 type run struct {
 	generation uint64
 	span       trace.Span
@@ -36,8 +36,8 @@ type attempt struct {
 	span   trace.Span
 }
 
-// spanID is the key under which an opening stores the ID of its span. The W3C Trace
-// Context keys hold the first span of the trace.
+// spanID is the key under which an opening stores the ID of its own span. The keys of W3C Trace
+// Context hold the first span of the trace.
 const spanID = "span_id"
 
 // open starts an opening's span. The first opening begins a trace. The spans of later openings are
@@ -119,7 +119,7 @@ func links(ctx context.Context, o *state.Opening, first trace.SpanContext) (link
 	return links
 }
 
-// end ends the run's span, and the spans of calls whose handlers have not returned.
+// end ends the run's span and the spans of calls whose handlers have not returned.
 func (r *run) end(rec *record.Record) {
 	at := trace.WithTimestamp(rec.Time)
 	r.endAll(at)

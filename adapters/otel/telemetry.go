@@ -30,8 +30,8 @@ type Options struct {
 	// arguments and results. state.WithRedaction does not redact them.
 	Content bool
 
-	// Redact changes the text of each attribute that Content adds. The text is a JSON document. Nil
-	// means no change.
+	// Redact changes the text of each attribute that Content adds. The text is a JSON document. If
+	// Redact is nil, the text is not changed.
 	Redact func(text string) string
 }
 
@@ -74,7 +74,7 @@ func New(o Options) (*Telemetry, error) {
 }
 
 // RunnerOptions returns o with the telemetry added. The telemetry observes the runner, traces its
-// runs, and links each run to the request that starts it.
+// runs, and links each run to the request that started it.
 func (t *Telemetry) RunnerOptions(o runner.Options) runner.Options {
 	o.Run = append(t.Run(), o.Run...)
 	observe, describe := o.Observe, o.Metadata
@@ -93,8 +93,9 @@ func (t *Telemetry) RunnerOptions(o runner.Options) runner.Options {
 	return o
 }
 
-// Run returns the options for a run that is opened without a runner, by state.New or state.Open. Pass
-// them before other interceptors, so that the spans include the waits in other interceptors.
+// Run returns the options for a run that is opened without a runner, by state.New or state.Open.
+// Pass them before other interceptors, so that the spans include the time that other interceptors
+// wait.
 func (t *Telemetry) Run() []state.Option {
 	return []state.Option{
 		state.WithOpening(t.open),
@@ -103,9 +104,10 @@ func (t *Telemetry) Run() []state.Option {
 	}
 }
 
-// Inject adds the span in ctx to the metadata of a run that is about to be started, in the form that
-// W3C Trace Context defines. The run's spans are then linked to that span. If ctx contains no span,
-// Inject changes nothing. With RunnerOptions, the runner does this for the runs that it starts.
+// Inject adds the span in ctx to the metadata of a run that is about to be started, in the form
+// that W3C Trace Context defines. The run's spans are then linked to that span. If ctx contains no
+// span, Inject changes nothing. With RunnerOptions, the runner does this for all runs that it
+// starts.
 func Inject(ctx context.Context, m *snapshot.Metadata) {
 	if !trace.SpanContextFromContext(ctx).IsValid() {
 		return
@@ -118,7 +120,7 @@ func Inject(ctx context.Context, m *snapshot.Metadata) {
 	m.Custom = custom
 }
 
-// extract returns the context of the span in a carrier. If there is no span, the result is not valid.
+// extract returns the span context in a carrier. If there is none, the result is not valid.
 func extract(carrier map[string]string) trace.SpanContext {
 	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier(carrier))
 	return trace.SpanContextFromContext(ctx)

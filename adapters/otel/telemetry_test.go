@@ -263,7 +263,7 @@ func TestFailedModelHasAnErrorTypeAndItsDuration(t *testing.T) {
 		k := newKit(t, otel.Options{})
 		st := state.New(k.telemetry.Run()...)
 		model := decorators.LLM("model", func(ctx context.Context, _ actors.Request) (actors.Response, error) {
-			time.Sleep(2 * time.Second) //nolint:forbidigo // on the clock of the bubble
+			time.Sleep(2 * time.Second) //nolint:forbidigo // by the clock of the bubble
 			core.AddUsage(ctx, core.Usage{InputTokens: 4})
 			return actors.Response{}, context.DeadlineExceeded
 		}, actors.WithRetry(core.RetryConfig{MaxAttempts: 2, InitialDelay: core.NoDelay}))

@@ -18,8 +18,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// An agent that has another agent as a tool is interrupted, and continues with a new Telemetry and
-// a new exporter, as in another process. Both exporters use one collector.
+// An agent that has another agent as a tool is interrupted and then continues with a new Telemetry
+// and a new exporter, as it would in another process. Both exporters send to one collector.
 func TestTreeOfAnAgentThatIsRetriedAndResumed(t *testing.T) {
 	quick := actors.WithRetry(core.RetryConfig{InitialDelay: core.NoDelay})
 	collector, store := newReceiver(t), memstore.New()

@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// Put implements [snapshot.ArtifactStore]. An artifact is stored as one value, so its size is limited
-// to 1 GB, or less if the server lacks the memory.
+// Put implements [snapshot.ArtifactStore]. An artifact is stored as one value, so its size is
+// limited to 1 GB, or to less if the server does not have enough memory.
 func (s *Store) Put(ctx context.Context, data []byte) (reference string, err error) {
 	reference = storekit.Reference(data)
 	_, err = storekit.Retry(ctx, func() (int, error) {
@@ -46,12 +46,13 @@ func (s *Store) Get(ctx context.Context, reference string) ([]byte, error) {
 }
 
 // GC removes the artifacts that no run refers to and that were last put more than grace ago, by the
-// server's clock. It returns the number of removed artifacts. Runs may go on meanwhile, in any
-// process. If a run cannot be read, GC removes nothing, since the run may refer to any artifact.
+// server's clock. It returns the number of artifacts it removed. Runs may continue in the meantime,
+// in any process. If a run cannot be read, GC removes nothing, since the run may refer to any
+// artifact.
 //
-// grace must be longer than the time from the beginning of Put until a record that names the artifact
-// is stored; an hour is plenty. A fork names artifacts without putting them, so it must not begin
-// while its original is being deleted.
+// grace must be longer than the time from the beginning of Put until a record that names the
+// artifact is stored; an hour is plenty. A fork names artifacts without putting them, so it must
+// not begin while its original is being deleted.
 func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err error) {
 	if grace < 0 {
 		return 0, fmt.Errorf("postgres: the grace is %v; want 0 or more", grace)

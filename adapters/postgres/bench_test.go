@@ -17,8 +17,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// BenchmarkDurable compares records that are appended and synced with plain inserts of the
-// same size, each with several numbers of concurrent writers.
+// BenchmarkDurable compares records that are appended and synced with plain inserts of the same
+// size, for several numbers of concurrent writers.
 func BenchmarkDurable(b *testing.B) {
 	schema := newSchema(b)
 	admin, err := pgx.Connect(b.Context(), serverURL(b))
@@ -75,7 +75,7 @@ func BenchmarkDurable(b *testing.B) {
 	})
 }
 
-// together calls do b.N times, in n goroutines.
+// together calls do b.N times in total, in n goroutines.
 func together(b *testing.B, n int, do func(i int) error) {
 	b.ResetTimer()
 	var wait sync.WaitGroup
@@ -94,7 +94,8 @@ func together(b *testing.B, n int, do func(i int) error) {
 	b.StopTimer()
 }
 
-// BenchmarkRuns starts runs of one call, 64 at a time, and waits until all have ended.
+// BenchmarkRuns starts runs that make one call, 64 at a time, and waits until all of them have
+// ended.
 func BenchmarkRuns(b *testing.B) {
 	s := open(b, postgres.Options{Schema: newSchema(b)})
 	var ended sync.WaitGroup
@@ -121,9 +122,9 @@ func BenchmarkRuns(b *testing.B) {
 	require.NoError(b, <-served)
 }
 
-// BenchmarkTakeover ends workers as a kill does, while another worker waits for jobs, or before
-// another one starts. It reports the longest time from the kill until the other worker has the job,
-// and by how much that exceeds the lease. Use it with -benchtime=20x.
+// BenchmarkTakeover ends a worker as a kill would. Another worker is already waiting for jobs, or
+// is started after that. BenchmarkTakeover reports the longest time from the kill until the other
+// worker has the job, and by how much that time exceeds the lease. Use it with -benchtime=20x.
 func BenchmarkTakeover(b *testing.B) {
 	b.Run("worker=standing by", func(b *testing.B) { benchmarkTakeover(b, true) })
 	b.Run("worker=started after", func(b *testing.B) { benchmarkTakeover(b, false) })

@@ -28,8 +28,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// lease is for tests in which a lease must expire. On a busy machine a process may get no CPU time
-// for a second or two, which must not end its lease.
+// lease is for tests in which a lease must expire. On a busy machine, a process may get no CPU time
+// for a second or two; this must not end its lease.
 const lease = 3 * time.Second
 
 // settings is the configuration of a worker.
@@ -63,8 +63,8 @@ func work(args ...string) error {
 	return err
 }
 
-// workOf returns work in which each step uses Once to add a row to a table, and adds a line to a
-// ledger outside of the database.
+// workOf returns work in which each step uses Once to add a row to a table, and also adds a line to
+// a ledger outside the database.
 func workOf(s *postgres.Store, dir string) campaign.Work {
 	return campaign.Work{
 		Store: s, Queue: s.Queue(), Dir: dir,
@@ -79,12 +79,12 @@ func workOf(s *postgres.Store, dir string) campaign.Work {
 }
 
 // TestCampaign injects random faults into three workers and their server while runs are started.
-// Workers are killed, are stopped for longer than their lease and continued, are cut off, and lose
-// answers from the server. The server is killed and restarted, refuses connections, is full, and
-// ends connections and waiting transactions; other clients lock rows that the workers write, in an
-// order that leads to deadlocks. At the end, each run has ended, its history has no gaps, no call
-// with an outcome has run again, and the table that Once writes contains each step once, as in its
-// record.
+// Workers are killed, are stopped for longer than their lease and then continued, are cut off, and
+// lose answers from the server. The server is killed and restarted, refuses connections, is full,
+// and ends connections and waiting transactions. Other clients lock rows that the workers write, in
+// an order that leads to deadlocks. At the end, each run must have ended, its history must have no
+// gaps, no call with an outcome may have run again, and the table that Once writes must contain
+// each step once, as in its record.
 //
 // REPRISE_CAMPAIGN is "<seed> <runs> <faults>"; see CONTRIBUTING.md.
 func TestCampaign(t *testing.T) {
@@ -160,7 +160,7 @@ func (v *victim) pool(connections int32) *pgxpool.Pool {
 	return pool
 }
 
-// backup copies the data of the server into a directory, for a replica if standby is set.
+// backup copies the server's data into a directory. If standby is set, the copy is for a replica.
 func (v *victim) backup(dir string, standby bool) {
 	v.t.Helper()
 	v.moveTables()
@@ -169,7 +169,7 @@ func (v *victim) backup(dir string, standby bool) {
 	v.start()
 }
 
-// worker returns a command that executes runs, and reaches the server through a proxy.
+// worker returns a command that executes runs and reaches the server through a proxy.
 func (v *victim) worker(address string) *exec.Cmd {
 	u, err := url.Parse(v.app)
 	require.NoError(v.t, err)
@@ -179,7 +179,7 @@ func (v *victim) worker(address string) *exec.Cmd {
 	return process.Command(v.t, "work", string(set))
 }
 
-// mount puts tables that are created from now on into a small file system.
+// mount puts all tables that are created later into a small file system.
 func (v *victim) mount() {
 	small := v.dir + "-small"
 	require.NoError(v.t, os.Mkdir(small, 0o755)) //nolint:gosec // the server reaches it
@@ -193,7 +193,7 @@ func (v *victim) mount() {
 	require.NoError(v.t, err)
 	tables := filepath.Join(small, "tables")
 	require.NoError(v.t, os.Mkdir(tables, 0o700))
-	require.NoError(v.t, os.Chown(tables, int(info.Sys().(*syscall.Stat_t).Uid), -1)) //nolint:forcetypeassert // on all systems that mount
+	require.NoError(v.t, os.Chown(tables, int(info.Sys().(*syscall.Stat_t).Uid), -1)) //nolint:forcetypeassert // the type on all systems that mount
 	v.asAdmin(`create tablespace small location '`+tables+`'`, `alter database postgres set default_tablespace = small`)
 }
 
@@ -204,7 +204,7 @@ func (v *victim) unmount() {
 	}
 }
 
-// fill uses up all space of the small file system, for a while.
+// fill uses up all space in the small file system for a while.
 func (v *victim) fill() {
 	if v.small != "" {
 		remove := v.takeAllRoom()
@@ -213,7 +213,7 @@ func (v *victim) fill() {
 	}
 }
 
-// takeAllRoom uses up all space of the small file system, until remove is called.
+// takeAllRoom uses up all space in the small file system until remove is called.
 func (v *victim) takeAllRoom() (remove func()) {
 	v.t.Helper()
 	name := filepath.Join(v.small, "filler")
@@ -228,7 +228,8 @@ func (v *victim) takeAllRoom() (remove func()) {
 	return func() { require.NoError(v.t, errors.Join(f.Close(), os.Remove(name))) }
 }
 
-// moveTables moves the tables out of the small file system, so that a backup need not map it.
+// moveTables moves the tables out of the small file system, so that a backup does not have to map
+// it.
 func (v *victim) moveTables() {
 	if v.small != "" {
 		v.asAdmin(`alter database postgres reset default_tablespace`, `alter table all in tablespace small set tablespace pg_default`,
@@ -271,7 +272,7 @@ func (v *victim) faults() []campaign.Fault {
 		}},
 		{Name: "fill the disk", Do: v.fill},
 		{Name: "lock rows", Do: func() {
-			for range 10 { // the workers lock the rows in ascending order, and detect the deadlock
+			for range 10 { // the workers lock the rows in ascending order and detect the deadlock
 				v.asAdmin(`set deadlock_timeout = '10s'`, `do $$ declare locked text; begin
 					for locked in select uid from reprise.runs where status in ('running', 'queued', 'paused') order by uid desc limit 30 loop
 						perform 1 from reprise.runs where uid = locked for update;

@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-go/reprise/runner/queuetest"
 )
 
-// later returns a pool on whose connections the clock of the server is ahead of this process's
-// clock: functions in the given schema take precedence over those of the server.
+// later returns a pool on whose connections the server's clock is ahead of this process's clock:
+// functions in the given schema take precedence over the server's own.
 func later(t *testing.T, schema string, by time.Duration) *pgxpool.Pool {
 	t.Helper()
 	in := pgx.Identifier{schema}.Sanitize()

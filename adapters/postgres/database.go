@@ -17,12 +17,12 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// A database is the backend of a Store. Each of its methods that changes something executes one
+// A database is the backend of a Store. Each method that changes something executes only one
 // statement, so it needs no transaction and works behind a pooler.
 type database struct {
 	pool      *pgxpool.Pool
 	schema    schemaName
-	process   atomic.Int64 // the lease ID of this process; replaced after the lease has expired
+	process   atomic.Int64 // this process's lease ID; replaced once the lease has expired
 	lease     time.Duration
 	queue     *Queue
 	maxSorted int // see the constant
@@ -38,8 +38,8 @@ type database struct {
 	ends       storekit.Combiner[doneJob, bool]
 }
 
-// The maximum numbers of statements of one kind that run at the same time. If fewer statements run,
-// each of them does more at once, which costs the server less.
+// The maximum numbers of statements of each kind that run at the same time. With fewer concurrent
+// statements, each one handles more work, which costs the server less.
 const (
 	one     = 1
 	some    = 2
@@ -60,14 +60,14 @@ func newDatabase(pool *pgxpool.Pool, in schemaName, lease time.Duration) *databa
 	return d
 }
 
-// readTimeout is how long a statement that reads may take.
+// readTimeout limits how long a statement that only reads may take.
 const readTimeout = time.Minute
 
-// changeTimeout is how long a statement that changes something may take. After that it is sent again
-// on another connection, which does no harm.
+// changeTimeout returns how long a statement that changes data may take. After that, the statement
+// is sent again on another connection, which does no harm.
 func (d *database) changeTimeout() time.Duration { return max(d.lease/2, 2*time.Second) }
 
-// query executes a statement that reads, and returns its rows.
+// query executes a statement that only reads, and returns its rows.
 func query[T any](ctx context.Context, d *database, scan pgx.RowToFunc[T], statement string, args ...any) ([]T, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
@@ -91,8 +91,8 @@ func (d *database) now(ctx context.Context) (time.Time, error) {
 	return told[0], nil
 }
 
-// change executes a statement that changes something, and returns the number of affected rows. It
-// does not stop when ctx ends, since the outcome would then be unknown.
+// change executes a statement that changes data, and returns the number of affected rows. It does
+// not stop when ctx ends, because the outcome would then be unknown.
 func (d *database) change(ctx context.Context, statement string, args ...any) (rows int, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return 0, err
@@ -105,7 +105,7 @@ func (d *database) change(ctx context.Context, statement string, args ...any) (r
 }
 
 // changeAll executes a statement that makes several changes. For each key, it reports whether the
-// statement has returned that key.
+// statement returned that key.
 func (d *database) changeAll(ctx context.Context, keys []string, statement string, args ...any) ([]bool, error) {
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.changeTimeout())
 	defer cancel()
@@ -117,7 +117,8 @@ func (d *database) changeAll(ctx context.Context, keys []string, statement strin
 	return column(keys, func(key *string) bool { return slices.Contains(found, *key) }), d.storeError(context.WithoutCancel(ctx), err)
 }
 
-// column returns one column of many rows as an array, to be used as an argument of a statement.
+// column returns one column of many rows as an array that can be passed to a statement as an
+// argument.
 func column[Row, Value any](rows []Row, of func(*Row) Value) []Value {
 	all := make([]Value, len(rows))
 	for i := range rows {
@@ -135,7 +136,7 @@ const (
 )
 
 // temporaryCodes are the codes, or classes of codes, of temporary errors: lost connections, servers
-// that are stopping, starting, full or busy, failovers, and conflicts between transactions.
+// that are stopping, starting, full or busy, failovers, and transaction conflicts.
 var temporaryCodes = []string{"08", "53", "57P", "57014", "58", "40001", "40P01", "25P03", "25P04", "55P03", codeReadOnly}
 
 // isTemporary reports whether an error from pgx is temporary.
@@ -153,7 +154,7 @@ func isTemporary(err error) bool {
 	return false
 }
 
-// storeError converts an error from the database to an error from a store.
+// storeError converts an error from the database to the error that the store returns.
 func (d *database) storeError(ctx context.Context, err error) error {
 	var refused *pgconn.PgError
 	isRefused := errors.As(err, &refused)

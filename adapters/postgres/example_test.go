@@ -16,8 +16,8 @@ import (
 
 type number struct{ N int }
 
-// The second process finds the calls of the first. Without a server, the example only
-// prints its output.
+// The second process finds the calls of the first. Without a server, the example only prints the
+// expected output.
 func Example() {
 	ctx := context.Background()
 	url, stop := serverOfExample(ctx)
@@ -58,7 +58,7 @@ func Example() {
 	// 42 <nil> 1
 }
 
-// serverOfExample starts a server, so that each example begins without runs.
+// serverOfExample starts a server, so that each example begins without any runs.
 func serverOfExample(ctx context.Context) (url string, stop func()) {
 	dir, err := os.MkdirTemp("", "reprise-postgres")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// TakeAway ends the lease of a process, which does not notice.
+// TakeAway ends a process's lease without the process noticing.
 func TakeAway(ctx context.Context, zombie, by *Store) error {
 	_, err := by.db.change(ctx, `delete from reprise.processes where id = $1`, zombie.db.process.Load())
 	return err
@@ -24,7 +24,7 @@ func Crash(s *Store) {
 	s.closed.Do(func() {})
 }
 
-// Expire makes the lease of a killed process expire now, by the clock of the server.
+// Expire makes a killed process's lease expire now, by the server's clock.
 func Expire(ctx context.Context, s, killed *Store) error {
 	_, err := s.db.change(ctx, `update reprise.processes set expires = clock_timestamp() where id = $1`, killed.db.process.Load())
 	return err
@@ -36,8 +36,7 @@ func ProcessOf(s *Store) int64 { return s.db.process.Load() }
 // Reap frees the jobs of expired leases.
 func Reap(ctx context.Context, s *Store) (int, error) { return s.reap(ctx) }
 
-// OpenFaulty opens a store. next is called for each of its statements, and returns how the
-// statement fails.
+// OpenFaulty opens a store. It calls next for each statement, to learn how the statement fails.
 func OpenFaulty(ctx context.Context, pool *pgxpool.Pool, o Options, next func() storetest.Fault) (*Store, error) {
 	return open(ctx, pool, o, func(d *database) storekit.Backend { return storetest.OnBadConnection(d, next) })
 }
@@ -45,5 +44,5 @@ func OpenFaulty(ctx context.Context, pool *pgxpool.Pool, o Options, next func() 
 // SetMaxSorted replaces the constant maxSorted for one store.
 func SetMaxSorted(s *Store, n int) { s.db.maxSorted = n }
 
-// Words returns the searched texts of a run, as they are stored.
+// Words returns a run's searched texts, in the form in which they are stored.
 func Words(i *snapshot.Info) string { return searchedText(i) }

@@ -52,7 +52,7 @@ func (d *database) find(ctx context.Context, runIDs []string) ([]storekit.Head, 
 	return query(ctx, d, scanHead, `select `+headColumns+` from reprise.runs r where r.id = any($1::text[])`, runIDs)
 }
 
-// findAll finds, with one query, the runs that several callers asked for.
+// findAll finds, with a single query, the runs that several callers requested.
 func (d *database) findAll(ctx context.Context, runIDs []string) ([][]storekit.Head, error) {
 	heads, err := d.find(ctx, runIDs)
 	return column(runIDs, func(id *string) []storekit.Head {
@@ -70,15 +70,15 @@ func (d *database) findAll(ctx context.Context, runIDs []string) ([][]storekit.H
 type swap struct {
 	before, after storekit.Head
 	records       storekit.Batch
-	info          []byte // the encoded info of after
+	info          []byte // the encoded info in after
 	process       int64
 }
 
 func (s *swap) size() int { return len(s.info) + len(s.records.Data) }
 
-// Swap implements [storekit.Heads]. It does not stop when ctx ends, since the outcome would then be
-// unknown. If another process may have locked the run's row, the swap gets a separate statement, so
-// that other swaps need not wait for the row, too.
+// Swap implements [storekit.Heads]. It does not stop when ctx ends, because the outcome would then
+// be unknown. If another process might hold the lock on the run's row, the swap gets a separate
+// statement, so that other swaps do not have to wait for the row, too.
 func (d *database) Swap(ctx context.Context, before, after storekit.Head, records storekit.Batch) (swapped bool, err error) {
 	s := swap{before: before, after: after, records: records, process: d.process.Load()}
 	going := context.WithoutCancel(ctx)
@@ -98,13 +98,13 @@ func (d *database) Swap(ctx context.Context, before, after storekit.Head, record
 	return d.updates.Ask(going, s)
 }
 
-// swapColumns are a swap's columns, in the order of rowsOf. Each statement adds its own columns after
-// them.
+// swapColumns are the columns of a swap, in the order that rowsOf uses. Each statement appends its
+// own columns.
 const swapColumns = `uid text, version bigint, opening text, swaps text, process bigint, info bytea,
 	status text, program text, program_version text, pipeline text, parent text, error_class text, asking bool, tags text, created bigint, updated bigint,
 	ended bigint, cost bigint, tokens bigint, retries bigint, words text, last bigint, data bytea, `
 
-// rows returns a subquery that selects rows from arrays, with one argument for each column.
+// rows returns a subquery that turns arrays, one argument for each column, into rows.
 func rows(columns string) string {
 	var names, arrays []string
 	for column := range strings.SplitSeq(columns, ",") {
@@ -115,7 +115,7 @@ func rows(columns string) string {
 	return `select * from unnest(` + strings.Join(arrays, ", ") + `) as k (` + strings.Join(names, ", ") + `)`
 }
 
-// rowsOf returns the arguments for columns.
+// rowsOf returns the arguments for the columns of swaps.
 func rowsOf(all []swap) []any {
 	texts := func(of func(i *snapshot.Info) string) []string {
 		return column(all, func(s *swap) string { return storableText(of(&s.after.Info)) })
@@ -226,8 +226,8 @@ func (d *database) updateAll(ctx context.Context, all []swap) ([]bool, error) {
 	return d.changeAll(ctx, swaps, updateRuns, append(rowsOf(all), was, prev, differ, other)...)
 }
 
-// sameFigures reports whether both infos have the same program, and the same place in lists that are
-// sorted by values that rarely change before a run ends.
+// sameFigures reports whether both infos have the same program, and the same position in those
+// lists that are sorted by values that rarely change before a run ends.
 func sameFigures(a, b *snapshot.Info) bool {
 	for _, sort := range []snapshot.Sort{snapshot.SortEnded, snapshot.SortCost, snapshot.SortTokens, snapshot.SortRetries} {
 		if sort.Value(a) != sort.Value(b) {
@@ -237,7 +237,8 @@ func sameFigures(a, b *snapshot.Info) bool {
 	return a.Program == b.Program
 }
 
-// updateRuns returns the swaps that were made. If a run has two swaps, only one of them is made.
+// updateRuns returns the swaps that it made. If there are two swaps of the same run, only one of
+// them is made.
 var updateRuns = `with k as (` + rows(swapColumns+`was bigint, prev bigint, figures bool, searched bool`) + `), own as (
 		update reprise.runs r set version = k.version, opening = k.opening, swaps = k.swaps, process = case when r.opening = k.opening then r.process else k.process end,
 			info = k.info, status = k.status, program = k.program, program_version = k.program_version, pipeline = k.pipeline, parent = k.parent,
@@ -280,8 +281,8 @@ func (d *database) deleteAll(ctx context.Context, all []swap) ([]bool, error) {
 
 const lockRuns = `select from reprise.runs where uid = any($1::text[]) order by uid for update`
 
-// deleteRuns also compares the last record. Otherwise, records that the run's previous owner has
-// appended meanwhile would remain.
+// deleteRuns also compares the number of the last record. Otherwise, records that the run's
+// previous owner has appended in the meantime would remain.
 var deleteRuns = `with k as (` + rows(`uid text, version bigint, last_seq bigint`) + `), gone as (
 		delete from reprise.runs r using k where r.uid = k.uid and r.version = k.version and r.last_seq = k.last_seq returning r.uid, r.id, r.version, r.last_seq, r.info
 	), batches as (
@@ -333,8 +334,8 @@ func (d *database) forget(ctx context.Context) error {
 	return err
 }
 
-// renumber replaces transaction numbers that this server has not reached yet. They exist if the
-// database was restored from a backup of another server.
+// renumber replaces transaction numbers that this server has not reached yet. Such numbers exist if
+// the database was restored from another server's backup.
 func (d *database) renumber(ctx context.Context) error {
 	for _, table := range []string{"runs", "batches", "deleted", "forgotten"} {
 		_, err := d.change(ctx, `update reprise.`+table+` set changed = pg_current_xact_id() where changed > pg_snapshot_xmax(pg_current_snapshot())`)

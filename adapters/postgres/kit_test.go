@@ -20,8 +20,8 @@ import (
 	"github.com/reprise-go/reprise/internal/testkit/process"
 )
 
-// patience limits how long something may take to become true. It is generous enough
-// never to be reached.
+// patience limits how long a test waits for something to become true. It is so generous that it
+// should never be reached.
 const patience = 3 * time.Minute
 
 func TestMain(m *testing.M) {
@@ -51,7 +51,7 @@ type sharedServer struct {
 
 	mu     sync.Mutex
 	admin  *pgx.Conn
-	free   []string // schemas that earlier tests have left
+	free   []string // schemas left over from earlier tests
 	schema int
 }
 
@@ -146,7 +146,7 @@ func newSchema(t testing.TB) string {
 	return schema
 }
 
-// prepare migrates a schema, and lets the role of the tests use it.
+// prepare migrates a schema, and lets the role that the tests use access it.
 func prepare(ctx context.Context, admin *pgx.Conn, schema string) error {
 	if err := postgres.Migrate(ctx, admin, schema); err != nil {
 		return err
@@ -165,7 +165,7 @@ func poolOf(url string, connections int32) (*pgxpool.Pool, error) {
 	return pgxpool.NewWithConfig(context.Background(), config)
 }
 
-// open opens a store, which is closed at the end of the test.
+// open opens a store that is closed at the end of the test.
 func open(t testing.TB, o postgres.Options) *postgres.Store {
 	t.Helper()
 	serverURL(t)

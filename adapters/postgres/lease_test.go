@@ -16,11 +16,11 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// shortLease is for a process that must lose one lease, but not the next: it outlasts the pauses of
-// a busy machine.
+// shortLease is the lease of a process that must lose one lease but not the next. It is longer than
+// the pauses that occur on a busy machine.
 const shortLease = 5 * time.Second
 
-// A run that was woken is locked by the statement of another process that is currently taking it.
+// While one process is taking a run that was woken, its statement locks the run.
 func TestTakeIgnoresAWokenRunThatAnotherProcessIsTaking(t *testing.T) {
 	t.Parallel()
 	schema := newSchema(t)
@@ -44,8 +44,8 @@ func TestTakeIgnoresAWokenRunThatAnotherProcessIsTaking(t *testing.T) {
 	require.NoError(t, taken[0].Done(t.Context()))
 }
 
-// After the end of its lease a process gives up its runs and jobs by itself, and continues
-// with another lease.
+// After its lease has ended, a process gives up its runs and jobs by itself, and continues with a
+// new lease.
 func TestALeaseThatIsOverIsFollowedByAnother(t *testing.T) {
 	t.Parallel()
 	schema := newSchema(t)
@@ -58,7 +58,7 @@ func TestALeaseThatIsOverIsFollowedByAnother(t *testing.T) {
 	j, err := s.Open(t.Context(), "run", snapshot.OpenOptions{Create: true})
 	require.NoError(t, err)
 	require.NoError(t, postgres.TakeAway(t.Context(), s, other))
-	again, err := other.Queue().Take(t.Context(), []runner.ProgramID{program}, 1) // at once, since its process has ended
+	again, err := other.Queue().Take(t.Context(), []runner.ProgramID{program}, 1) // possible at once, because the process has ended
 	require.NoError(t, err)
 	assert.Equal(t, "run", again[0].Entry().RunID)
 
@@ -92,7 +92,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// Jobs that a process has abandoned become free although the process is still alive.
+// Jobs that a process has abandoned become free even though the process is still alive.
 func TestAbandonedJobsAreFreeAfterAWhile(t *testing.T) {
 	t.Parallel()
 	schema := newSchema(t)
@@ -110,7 +110,7 @@ func TestAbandonedJobsAreFreeAfterAWhile(t *testing.T) {
 	require.NoError(t, taken[0].Done(ctx))
 }
 
-// A run whose end could not be stored is unlocked although its process is still alive.
+// A run whose end could not be stored is unlocked even though its process is still alive.
 func TestARunThatCouldNotBeClosedIsContinued(t *testing.T) {
 	t.Parallel()
 	schema := newSchema(t)
@@ -142,8 +142,8 @@ func TestARunThatCouldNotBeClosedIsContinued(t *testing.T) {
 	require.NoError(t, kept.Close(t.Context(), snapshot.End{Status: snapshot.StatusCompleted}))
 }
 
-// A process that takes no jobs, such as a dashboard, may be the first to notice that a worker
-// was killed: workers are notified, and need not poll.
+// A process that takes no jobs, such as a dashboard, may be the first to notice that a worker was
+// killed. It notifies the other workers, so they need not poll.
 func TestWorkersLearnOfTheJobsOfAKilledWorker(t *testing.T) {
 	t.Parallel()
 	schema := newSchema(t)
@@ -166,7 +166,7 @@ func TestWorkersLearnOfTheJobsOfAKilledWorker(t *testing.T) {
 		}
 		taken <- err
 	}()
-	for len(taken) == 0 && ctx.Err() == nil { // the dashboard reaps before the worker, which reaps from time to time
+	for len(taken) == 0 && ctx.Err() == nil { // the dashboard reaps earlier than the worker, which reaps only from time to time
 		_, err := postgres.Reap(ctx, dashboard)
 		require.NoError(t, err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// List implements [snapshot.Reader]. It sorts and counts in the database.
+// List implements [snapshot.Reader]. The database sorts and counts.
 func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
 	if !f.IsSorted() || f.Count && !isExact(&f) {
 		return s.Store.List(ctx, f)
@@ -24,7 +24,7 @@ func (s *Store) List(ctx context.Context, f snapshot.Filter) (snapshot.Page, err
 	return page, err
 }
 
-// isExact reports whether the database selects exactly what the filter selects.
+// isExact reports whether the database query selects exactly the runs that the filter selects.
 func isExact(f *snapshot.Filter) bool {
 	of := strings.Join(append([]string{f.Pipeline, f.Program, f.Version, f.Parent, f.ErrorClass, f.Text}, f.Tags...), "")
 	return f.Only == nil && storableText(of) == of && !strings.ContainsAny(of, separator+"\uFFFD")
@@ -159,8 +159,8 @@ func (d *database) sortedPage(ctx context.Context, f snapshot.Filter) (snapshot.
 	}
 }
 
-// maxSorted is the maximum number of selected runs for which all of them are read and sorted. If
-// there are more, reading in the order of an index soon finds some of them.
+// maxSorted is the largest number of selected runs that are all read and then sorted. If more runs
+// are selected, reading in index order soon finds enough of them.
 const maxSorted = 5000
 
 // candidates returns all runs that a filter may select, and reports whether there are at most
@@ -183,7 +183,7 @@ func (d *database) candidates(ctx context.Context, f *snapshot.Filter) (uids []s
 	return uids, len(uids) <= d.maxSorted, err
 }
 
-// An order specifies the order of a list, and where the next page begins.
+// An order specifies how a list is sorted, and where the next page begins.
 type order struct {
 	table, alias     string // the table whose index has this order, and its alias
 	by               string
@@ -232,8 +232,7 @@ func (d *database) next(ctx context.Context, f *snapshot.Filter, value int64, ru
 	return query(ctx, d, scanHead, `select `+headColumns+` from `+from+` order by r.by`+o.direction()+`, r.id`+limit, q.args...)
 }
 
-// among selects from the candidates the runs that the filter selects and that follow the
-// previous page.
+// among selects those candidates that the filter selects and that come after the previous page.
 func (q *listing) among(o *order, uids []string) string {
 	figures := ``
 	if o.alias == "f" {
@@ -250,8 +249,8 @@ func (q *listing) among(o *order, uids []string) string {
 	return from + ` where r.by` + beyond + at + ` or r.by = ` + at + ` and r.id > ` + q.arg(o.runID)
 }
 
-// inOrder reads runs in the order of an index until the page is full. A large number of runs may have
-// the lowest value. In ascending order, these runs are read separately, since the index contains them
+// inOrder reads runs in the order of an index until the page is full. Many runs may share the
+// lowest value. In ascending order, these runs are read separately, because the index contains them
 // in the opposite order.
 func (q *listing) inOrder(o *order, limit string) string {
 	id := o.alias + ".id"
@@ -270,9 +269,9 @@ func (q *listing) inOrder(o *order, limit string) string {
 	return q.scan(o, place, o.by+` desc, `+id, limit) + ` r`
 }
 
-// scan reads a table in an order, and leaves out what the filter does not select. The database
-// executes a subquery with an offset as written, regardless of its statistics, so nothing else is
-// read.
+// scan reads a table in an order, and skips the rows that the filter does not select. The database
+// executes a subquery with an offset as written, regardless of its statistics, so it reads nothing
+// else.
 func (q *listing) scan(o *order, place, by, limit string) string {
 	order := ` as by from ` + o.table + ` ` + o.alias + ` where ` + place + o.programCondition + ` order by ` + by + ` offset 0)`
 	if o.alias == "f" { // the inner query reads only the index; the join then looks up each run
@@ -282,8 +281,8 @@ func (q *listing) scan(o *order, place, by, limit string) string {
 	return `(select * from ` + in + ` r where ` + q.where() + limit + `)`
 }
 
-// Count implements [storekit.Heads]. Each status is counted separately, in the smallest index that
-// contains its runs. Only a few runs are stored as running.
+// Count implements [storekit.Heads]. It counts each status separately, using the smallest index
+// that contains the runs with that status. Only a few runs are stored as running.
 func (d *database) Count(ctx context.Context, f snapshot.Filter) (map[snapshot.Status]int, error) {
 	if !isExact(&f) {
 		return nil, nil

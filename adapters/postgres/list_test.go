@@ -159,7 +159,7 @@ func runIDs(all []snapshot.Info) (ids []string) {
 	return ids
 }
 
-// TestRunsThatACrashHasLeftAreListedAsInterrupted, although they are stored as running.
+// TestRunsThatACrashHasLeftAreListedAsInterrupted checks runs that are still stored as running.
 func TestRunsThatACrashHasLeftAreListedAsInterrupted(t *testing.T) {
 	t.Parallel()
 	schema := newSchema(t)
@@ -179,7 +179,8 @@ func TestRunsThatACrashHasLeftAreListedAsInterrupted(t *testing.T) {
 	assert.Equal(t, 1, list(snapshot.StatusInterrupted))
 }
 
-// BenchmarkList lists 50 of REPRISE_RUNS runs, or of 10,000.
+// BenchmarkList lists 50 of the stored runs. REPRISE_RUNS sets how many are stored; the default is
+// 10,000.
 func BenchmarkList(b *testing.B) {
 	runs := 10_000
 	if set := os.Getenv("REPRISE_RUNS"); set != "" {

@@ -17,7 +17,7 @@ var migrations embed.FS
 // schemaVersion is the number of the last migration.
 const schemaVersion = 1
 
-// versions creates the table in which a schema records its migrations.
+// versions creates the table that records which migrations were applied to the schema.
 const versions = `create table if not exists reprise.migrations (version int primary key, applied timestamptz not null default clock_timestamp())`
 
 // Errors about a schema's version, for use with errors.Is.
@@ -86,9 +86,9 @@ func migrate(ctx context.Context, tx pgx.Tx, in schemaName) error {
 	return tx.Commit(ctx)
 }
 
-// MigrationSQL returns the statements with which Migrate updates a schema from the given
-// version. Another tool can execute the statements, in one transaction. For a schema that does
-// not exist, from is 0.
+// MigrationSQL returns the statements with which Migrate would update a schema from the given
+// version. Another tool can execute them, in one transaction. For a schema that does not exist,
+// from is 0.
 func MigrationSQL(schema string, from int) (string, error) {
 	in, err := checkSchemaName(schema)
 	if err != nil {
@@ -138,8 +138,8 @@ func (d *database) checkSchema(ctx context.Context) error {
 	return nil
 }
 
-// schemaName is the name of a store's schema. Statements in this package are written for a schema
-// named reprise.
+// schemaName is the name of a store's schema. The statements in this package are written for a
+// schema named reprise.
 type schemaName string
 
 const maxSchema = 40
@@ -161,7 +161,7 @@ const defaultSchema = "reprise"
 
 func (in schemaName) quoted() string { return pgx.Identifier{string(in)}.Sanitize() }
 
-// sql returns a statement changed to use the schema.
+// sql returns the statement, rewritten to use the schema.
 func (in schemaName) sql(statement string) string {
 	if in == defaultSchema {
 		return statement

@@ -11,9 +11,9 @@ import (
 )
 
 // notifier tells other processes what has changed. A notification holds a lock on the whole server
-// until its transaction is committed, so the statements that store something do not notify.
-// Notifications are sent together some time later, in a transaction that does not wait for the disk.
-// If they are lost, other processes learn about the changes by polling.
+// until its transaction is committed, so the statements that store data do not notify. Instead,
+// notifications are collected and sent a little later, in a transaction that does not wait for the
+// disk. If they are lost, other processes learn about the changes by polling.
 type notifier struct {
 	db   *database
 	wake chan struct{} // holds a value if there is something to send
@@ -67,7 +67,7 @@ func (n *notifier) sendLoop(ctx context.Context) {
 	}
 }
 
-// pause waits. It returns false if ctx ended meanwhile.
+// pause waits for the given time. It returns false if ctx ends first.
 func pause(ctx context.Context, length time.Duration) bool {
 	timer := time.NewTimer(length)
 	defer timer.Stop()
@@ -110,8 +110,8 @@ func (n *notifier) payload() string {
 	return b.String()
 }
 
-// listenLoop receives the notifications from other processes until ctx ends. After a lost
-// connection, anything may have changed.
+// listenLoop receives other processes' notifications until ctx ends. After it has lost the
+// connection, it must assume that anything may have changed.
 func (s *Store) listenLoop(ctx context.Context, config *pgx.ConnConfig) {
 	for ctx.Err() == nil {
 		_ = s.listen(ctx, config)

@@ -14,28 +14,31 @@ import (
 )
 
 // Once commits a transaction with the effects of f exactly once for the call to which ctx belongs,
-// whatever happens to the call's attempts. The same transaction stores the output of f under the
-// call's idempotency key. A later attempt returns this output without calling f; a concurrent attempt
-// waits for the first one. So a tool whose effects are all in the store's database looks like this:
+// no matter what happens to the call's attempts. The same transaction stores the output of f under
+// the call's idempotency key. A later attempt returns this output without calling f; a concurrent
+// attempt waits for the first one. So a tool whose effects are all in the store's database looks
+// like this:
 //
 //	func(ctx context.Context, in Transfer) (Receipt, error) {
 //		return postgres.Once(ctx, store, func(tx pgx.Tx) (Receipt, error) { … })
 //	}
 //
-// A call has one output: a second Once in the same call returns that output, and does not call f. Put
-// everything into one transaction, or into several tools.
+// A call has one output: a second Once in the same call returns the first one's output without
+// calling f. Put everything into one transaction, or into several tools.
 //
 // If an attempt has committed, but its answer was lost or late, or its process ended before the
 // answer was recorded, [LookUp] returns the output before the call fails or a person is asked.
 //
 // The transaction is READ COMMITTED and ends with Once; f must neither commit it nor roll it back.
 // It is rolled back if f returns an error or ctx ends. It is also rolled back, with the error
-// [snapshot.ErrFenced], if the process has lost the run meanwhile; this is checked just before the
-// commit. Temporary errors, such as a lost connection or a deadlock, are marked [core.Retryable].
+// [snapshot.ErrFenced], if the process has lost the run in the meantime; this is checked just
+// before the commit. Temporary errors, such as a lost connection or a deadlock, are marked
+// [core.Retryable].
 //
-// The output is kept as long as its run, and forks of the run use it. For a run in another store, the
-// output is kept forever, in the table effects with an empty uid, and Once does not check whether the
-// process has lost the run. Outside a call, Once returns the error from [core.IdempotencyKey].
+// The output is kept as long as its run, and forks of the run use it. For a run in another store,
+// the output is kept forever, in the table effects with an empty uid, and Once does not check
+// whether the process has lost the run. Outside a call, Once returns the error from
+// [core.IdempotencyKey].
 func Once[Out any](ctx context.Context, s *Store, f func(tx pgx.Tx) (Out, error)) (Out, error) {
 	var none Out
 	e, err := s.effectOf(ctx)
@@ -55,8 +58,8 @@ func Once[Out any](ctx context.Context, s *Store, f func(tx pgx.Tx) (Out, error)
 	return none, retryable(unsure.err)
 }
 
-// LookUp returns a function for [core.Definition.LookUp] that returns the output that [Once] has
-// stored for a call:
+// LookUp returns a function for [core.Definition.LookUp] that returns the output that [Once] stored
+// for a call:
 //
 //	pay := decorators.Tool("pay", …).LookUp(postgres.LookUp[Transfer, Receipt](store))
 func LookUp[In, Out any](s *Store) func(context.Context, In) (Out, bool, error) {
@@ -69,7 +72,7 @@ func LookUp[In, Out any](s *Store) func(context.Context, In) (Out, bool, error) 
 	}
 }
 
-// An effect is the effect of a call.
+// An effect identifies a call whose effect and output are committed together.
 type effect struct {
 	db           *database
 	key          string
@@ -123,7 +126,7 @@ func do[Out any](ctx context.Context, e effect, f func(tx pgx.Tx) (Out, error)) 
 	return out, nil
 }
 
-// find returns the output that the call has stored. It waits for a running attempt.
+// find returns the output that was stored for the call. It waits for a running attempt.
 func find[Out any](ctx context.Context, e effect) (out Out, found bool, err error) {
 	tx, err := e.db.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 	if err != nil {
@@ -137,8 +140,8 @@ func find[Out any](ctx context.Context, e effect) (out Out, found bool, err erro
 	return out, found && err == nil, retryable(err)
 }
 
-// claim returns the call's stored output, or makes sure that no other attempt stores one before the
-// transaction ends.
+// claim returns the call's stored output. If there is none, claim makes sure that no other attempt
+// stores one before the transaction ends.
 func (e *effect) claim(ctx context.Context, tx pgx.Tx) (output []byte, found bool, err error) {
 	tag, err := tx.Exec(ctx, e.db.schema.sql(`insert into reprise.effects (key, uid) values ($1, $2) on conflict do nothing`), e.key, e.uid)
 	if err != nil || tag.RowsAffected() > 0 {
@@ -148,7 +151,7 @@ func (e *effect) claim(ctx context.Context, tx pgx.Tx) (output []byte, found boo
 	return output, err == nil, err
 }
 
-// keep stores the call's output, if the process still has the run. It locks the run's row until the
+// keep stores the call's output if the process still owns the run. It locks the run's row until the
 // commit.
 func (e *effect) keep(ctx context.Context, tx pgx.Tx, output []byte) error {
 	if _, err := tx.Exec(ctx, e.db.schema.sql(`update reprise.effects set output = $2 where key = $1`), e.key, output); err != nil || e.uid == "" {

@@ -29,7 +29,7 @@ type transfer struct {
 	N   int    `json:"n"`
 }
 
-// A bank is a table of transfers in the database of a store.
+// A bank is a table of transfers in a store's database.
 type bank struct {
 	t      *testing.T
 	schema string
@@ -57,8 +57,7 @@ func (b *bank) move(ctx context.Context, s *postgres.Store, in transfer) (int, e
 	})
 }
 
-// moved returns the transfers of a run by number. It fails the test if a transfer was
-// made twice.
+// moved returns a run's transfers, by number. It fails the test if a transfer was made twice.
 func (b *bank) moved(run string) map[int]int {
 	b.t.Helper()
 	rows, err := b.admin.Query(context.Background(), `select n, id from `+b.table+` where run = $1`, run)
@@ -86,7 +85,7 @@ func TestAnEffectIsMadeOncePerCall(t *testing.T) {
 	pay := decorators.Tool("pay", "", func(ctx context.Context, in transfer) (int, error) {
 		attempts++
 		id, err := b.move(ctx, s, in)
-		if err == nil && attempts < 3 { // as if the answer had been lost
+		if err == nil && attempts < 3 { // simulate a lost response
 			return 0, core.Retryable(errCutOff)
 		}
 		return id, err
@@ -127,8 +126,8 @@ func TestATransactionThatFailsLeavesNothing(t *testing.T) {
 	_ = st.Close()
 }
 
-// If a function commits its transaction itself, its effect and its output are not stored together,
-// so the call fails at once.
+// If a function commits its transaction itself, its effect and its output are no longer committed
+// together, so the call fails immediately.
 func TestAFunctionThatCommitsByItselfIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	b := newBank(t)
@@ -146,8 +145,8 @@ func TestAFunctionThatCommitsByItselfIsNotRepeated(t *testing.T) {
 	_ = st.Close()
 }
 
-// If a transaction was committed just before its attempt ended, the call does not fail,
-// and nobody is asked.
+// If a transaction was committed just before its attempt ended, the call does not fail, and no
+// person is asked.
 func TestACommitThatCameTooLateIsFound(t *testing.T) {
 	t.Parallel()
 	b := newBank(t)
@@ -230,7 +229,7 @@ func TestAnEffectIsDeletedEvenIfItIsCommittedDuringTheDeletion(t *testing.T) {
 	assert.Len(t, b.moved("run"), 2)
 }
 
-// A process that has lost the run commits nothing.
+// A process that has lost the run cannot commit anything.
 func TestATransactionIsFenced(t *testing.T) {
 	t.Parallel()
 	b := newBank(t)
@@ -263,9 +262,9 @@ func TestATransactionIsFenced(t *testing.T) {
 	_ = st.Close()
 }
 
-// TestKilledTransactionsAreMadeOnce ends connections during the transfers of many calls.
-// Afterwards the rows of the table match the records. REPRISE_KILLS sets how many connections
-// are ended, by default 40.
+// TestKilledTransactionsAreMadeOnce ends connections while many calls make transfers. Afterwards
+// the rows of the table must match the records. REPRISE_KILLS sets how many connections are ended;
+// the default is 40.
 func TestKilledTransactionsAreMadeOnce(t *testing.T) {
 	t.Parallel()
 	kills := 40
@@ -288,7 +287,8 @@ func TestKilledTransactionsAreMadeOnce(t *testing.T) {
 	outputs := make([]map[int]int, len(runs))
 	for i := range runs {
 		runs[i], outputs[i] = fmt.Sprint("run-", i), map[int]int{}
-		// Opened before the first connection is ended: Open reports a lost connection to its caller.
+		// This must happen before the first connection is ended, because Open reports a lost
+		// connection to its caller.
 		st, err := state.Open(t.Context(), s, runs[i])
 		require.NoError(t, err)
 		wait.Go(func() { b.moveOften(ctx, s, st, runs[i], outputs[i]) })
@@ -314,7 +314,7 @@ func TestKilledTransactionsAreMadeOnce(t *testing.T) {
 	t.Logf("%d transfers", all)
 }
 
-// moveOften makes transfers of the run, one after the other, until ctx ends, and closes st.
+// moveOften makes the run's transfers, one after the other, until ctx ends. Then it closes st.
 func (b *bank) moveOften(ctx context.Context, s *postgres.Store, st *state.ExecutionState, run string, outputs map[int]int) {
 	pay := decorators.Tool("pay", "", func(ctx context.Context, in transfer) (int, error) { return b.move(ctx, s, in) },
 		actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited, InitialDelay: time.Millisecond, MaxDelay: 10 * time.Millisecond}))

@@ -15,8 +15,8 @@ type Options struct {
 	Schema string
 
 	// Lease is how long a process keeps its runs without renewing its lease, by the server's clock.
-	// After a process was killed, another process continues its runs when the lease has expired.
-	// Lease must be at least a second; it defaults to 10 seconds.
+	// After a process has been killed, other processes continue its runs once the lease has
+	// expired. Lease must be at least a second; it defaults to 10 seconds.
 	Lease time.Duration
 
 	// Poll is the interval at which the store looks for changes made by other processes, in case

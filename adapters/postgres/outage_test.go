@@ -47,7 +47,7 @@ func TestAWrongURLSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// opened returns a store with a server of its own, and an open run with three records.
+// opened returns a store with its own server, and an open run with three records.
 func opened(t *testing.T) (*victim, *postgres.Store, snapshot.Journal) {
 	t.Helper()
 	serverURL(t)
@@ -64,7 +64,7 @@ func appendTo(ctx context.Context, j snapshot.Journal, from uint64, n int) error
 	return errors.Join(j.Append(storetest.Records(from, n)...), j.Sync(ctx, from+uint64(n)-1))
 }
 
-// until repeats do until it succeeds, and fails the test with the last error.
+// until repeats do until it succeeds. If it never does, the test fails with the last error.
 func until(t *testing.T, do func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -108,7 +108,7 @@ func TestAFullServerLosesNothing(t *testing.T) {
 	assert.Equal(t, 4, run.Len())
 }
 
-// A replica can be read, but not used for work.
+// A replica can be read, but cannot be used for work until it is promoted.
 func TestAReplicaIsRefusedAndTakesOverWhenItIsPromoted(t *testing.T) {
 	t.Parallel()
 	v, _, _ := opened(t)
@@ -151,11 +151,11 @@ func TestAReplicaIsRefusedAndTakesOverWhenItIsPromoted(t *testing.T) {
 	run, err := s.Load(t.Context(), "over")
 	require.NoError(t, err)
 	assert.Equal(t, 5, run.Len())
-	v.start() // cleanups of the test need a server
+	v.start() // the test's cleanups need a server
 	v.asAdmin(`alter system reset synchronous_standby_names`, `select pg_reload_conf()`)
 }
 
-// The restored backup lacks confirmed records of one run, and the whole of another run. Afterwards
+// The restored backup lacks some confirmed records of one run, and another run entirely. Afterwards
 // only the runs in the backup are listed and queued.
 func TestARestoredBackupIsWhatCounts(t *testing.T) {
 	t.Parallel()

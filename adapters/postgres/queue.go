@@ -19,9 +19,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// A Queue is a [runner.Queue] in a [Store]'s database. It holds a job for each run that waits. The
-// jobs of a process that has died become free when the process's lease has expired. A Queue is safe
-// for concurrent use; [Store.Queue] returns it.
+// A Queue is a [runner.Queue] in a [Store]'s database. It holds a job for each waiting run. If a
+// process dies, its jobs become free when its lease expires. A Queue is safe for concurrent use;
+// [Store.Queue] returns it.
 type Queue struct {
 	db   *database
 	lost func() <-chan struct{}
@@ -65,11 +65,11 @@ func (q *Queue) changes() <-chan struct{} {
 }
 
 // notWaiting is the end of a statement that does not wait for the disk. If a server crash loses the
-// statement's changes, this does no harm: the runner's sweep adds missing jobs, and giveBack frees
+// statement's changes, no harm is done: the runner's sweep adds missing jobs, and giveBack frees
 // jobs that were not taken.
 const notWaiting = ` returning 1) select set_config('synchronous_commit', 'off', true) from done`
 
-// change executes a statement, and repeats it while the database cannot be reached.
+// change executes a statement, retrying it while the database cannot be reached.
 func (q *Queue) change(ctx context.Context, statement string, args ...any) (bool, error) {
 	n, err := storekit.Retry(ctx, func() (int, error) { return q.db.change(ctx, statement, args...) })
 	return n > 0, err
@@ -93,7 +93,7 @@ func dueOf(info *snapshot.Info) int64 {
 func (q *Queue) Add(ctx context.Context, e runner.QueueEntry) (added bool, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return false, err
-	} else if e.Fresh { // the statement that stored the run has added the job
+	} else if e.Fresh { // the statement that stored the run also added the job
 		q.wakeTakers()
 		return true, nil
 	}
@@ -110,8 +110,8 @@ func microseconds(t time.Time) time.Time {
 	return t.Add(time.Microsecond - 1).Truncate(time.Microsecond).UTC()
 }
 
-// Wake implements [runner.Queue]. A process that has taken the job loses it, since the job's stamp
-// changes.
+// Wake implements [runner.Queue]. It changes the job's stamp, so a process that has taken the job
+// loses it.
 func (q *Queue) Wake(ctx context.Context, e runner.QueueEntry) error {
 	_, err := q.change(ctx, `insert into reprise.jobs (run, program, version, priority, due) values ($1, $2, $3, $4, '-infinity')
 		on conflict (run) do update set program = $2, version = $3, priority = $4, due = '-infinity', process = null, stamp = 0`,
@@ -173,7 +173,7 @@ func (q *Queue) Take(ctx context.Context, programs []runner.ProgramID, n int) ([
 	}
 }
 
-// levels selects the priorities that each program's jobs have. It reads them one by one from the
+// levels selects the priorities of each program's jobs. It reads the priorities one by one from the
 // index, without reading jobs that are not due or that belong to other programs.
 const levels = `with recursive levels (program, version, priority) as (
 		select p.program, p.version, (select j.priority from reprise.jobs j where j.process is null and j.program = p.program and j.version = p.version
@@ -198,11 +198,11 @@ var (
 		update reprise.jobs j set process = $3, stamp = $4 + next.n from (select run, row_number() over () as n from next) next where j.run = next.run returning ` + jobColumns + `
 	) select done.*, set_config('synchronous_commit', 'off', true) from done order by stamp`
 
-	// A woken run is due at -infinity, from which PostgreSQL before 17 cannot subtract.
+	// The due time of a woken run is -infinity, which PostgreSQL before 17 cannot subtract from.
 	nextDue = levels + ` select least(extract(epoch from min(greatest(c.due, now())) - now()), 1e6)::float8` + fromFirstJobs(``, `order by j.due limit 1`)
 )
 
-// jobColumns lists a job's columns. For a woken run, due is -infinity, which Go cannot represent.
+// jobColumns lists a job's columns. A woken run's due time is -infinity, which Go cannot represent.
 const jobColumns = `j.run, j.program, j.version, j.priority, case when isfinite(j.due) then j.due else now() end, j.stamp`
 
 func (q *Queue) scan(row pgx.CollectableRow) (*lease, error) {
@@ -214,8 +214,8 @@ func (q *Queue) scan(row pgx.CollectableRow) (*lease, error) {
 // maxTaken is the maximum number of jobs that one statement takes.
 const maxTaken = 256
 
-// take takes up to n jobs that are due, or none while the process has no lease. If the statement's
-// answer was lost, take uses the stamps to look up the jobs that the statement took.
+// take takes up to n jobs that are due, or none while the process has no lease. If the response to
+// the statement is lost, take uses the stamps to look up which jobs the statement took.
 func (q *Queue) take(ctx context.Context, names, versions []string, n int) ([]runner.Lease, error) {
 	lost := q.lost()
 	if isClosed(lost) {
@@ -238,7 +238,7 @@ func (q *Queue) take(ctx context.Context, names, versions []string, n int) ([]ru
 	})
 	var refused *pgconn.PgError
 	isOver := errors.As(err, &refused) && refused.Code == codeNoForeignKey // the row for this process's lease is gone
-	if isOver || isClosed(lost) {                                          // the jobs belong to other processes, or are given back
+	if isOver || isClosed(lost) {                                          // other processes own the jobs, or the jobs are being given back
 		taken, err = nil, nil
 	}
 	leases := make([]runner.Lease, len(taken))
@@ -262,7 +262,7 @@ func isClosed(c <-chan struct{}) bool {
 // retakeDelay is how long Take waits before it tries to take the due jobs again.
 const retakeDelay = 10 * time.Millisecond
 
-// nextDue returns how long it takes until the next job is due, if nothing changes.
+// nextDue returns the time until the next job is due, provided that nothing changes.
 func (q *Queue) nextDue(ctx context.Context, names, versions []string) (time.Duration, error) {
 	found, err := storekit.Retry(ctx, func() ([]*float64, error) {
 		return query(ctx, q.db, pgx.RowTo[*float64], nextDue, names, versions)
@@ -277,7 +277,7 @@ func (q *Queue) nextDue(ctx context.Context, names, versions []string) (time.Dur
 	return wait, nil
 }
 
-// hold records that this process holds the n stamps after base.
+// hold records that this process holds the n stamps that follow base.
 func (q *Queue) hold(base int64, n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -286,8 +286,8 @@ func (q *Queue) hold(base int64, n int) {
 	}
 }
 
-// releaseAfter releases the n stamps after base, except the first ones, which belong to the taken
-// jobs.
+// releaseAfter releases the n stamps that follow base, except for the first ones, which belong to
+// the jobs that were taken.
 func (q *Queue) releaseAfter(base int64, n, taken int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -302,8 +302,8 @@ func (q *Queue) release(stamp int64) {
 	delete(q.held, stamp)
 }
 
-// giveBack frees the jobs that belong to this process according to the database, but not according to
-// the process: abandoned jobs, and jobs whose end could not be stored.
+// giveBack frees the jobs that belong to this process according to the database but not according
+// to the process itself: abandoned jobs, and jobs whose end could not be stored.
 func (q *Queue) giveBack(ctx context.Context) error {
 	q.mu.Lock()
 	held := slices.AppendSeq([]int64{}, maps.Keys(q.held))
@@ -315,7 +315,7 @@ func (q *Queue) giveBack(ctx context.Context) error {
 	return err
 }
 
-// A lease is a job that was taken.
+// A lease is a job that this process has taken.
 type lease struct {
 	queue *Queue
 	entry runner.QueueEntry
@@ -327,8 +327,8 @@ func (l *lease) Entry() runner.QueueEntry { return l.entry }
 
 func (l *lease) Lost() <-chan struct{} { return l.lost }
 
-// end executes the statement that ends the lease, unless the lease is over. If another process has
-// taken the job in the meantime, the statement does nothing.
+// end executes the statement that ends the lease, unless the lease is already over. If another
+// process has taken the job in the meantime, the statement does nothing.
 func (l *lease) end(do func() (bool, error)) error {
 	defer l.queue.release(l.stamp)
 	if isClosed(l.lost) {
@@ -338,7 +338,7 @@ func (l *lease) end(do func() (bool, error)) error {
 	return err
 }
 
-// A doneJob is a job that is done.
+// A doneJob is a job that is finished.
 type doneJob struct {
 	run   string
 	stamp int64
@@ -350,7 +350,7 @@ func (l *lease) Done(ctx context.Context) error {
 	})
 }
 
-// endAll removes jobs, except those that other processes have taken meanwhile.
+// endAll removes jobs, except for those that other processes have taken in the meantime.
 func (d *database) endAll(ctx context.Context, all []doneJob) ([]bool, error) {
 	runs := column(all, func(e *doneJob) string { return e.run })
 	return d.changeAll(ctx, runs, `with done as (delete from reprise.jobs j using (`+rows(`run text, stamp bigint`)+`) k where j.run = k.run and j.stamp = k.stamp`+notWaiting,

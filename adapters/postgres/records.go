@@ -8,8 +8,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// Append implements [storekit.Journals]. It does not stop when ctx ends, since the outcome would then
-// be unknown.
+// Append implements [storekit.Journals]. It does not stop when ctx ends, because the outcome would
+// then be unknown.
 func (d *database) Append(ctx context.Context, b storekit.Batch) (bool, error) {
 	return d.appends.Ask(context.WithoutCancel(ctx), b)
 }
@@ -27,16 +27,16 @@ func (d *database) appendAll(ctx context.Context, all []storekit.Batch) ([]bool,
 		column(all, func(b *storekit.Batch) int64 { return int64(b.Last) }), column(all, func(b *storekit.Batch) []byte { return b.Data }))
 }
 
-// appendBatches prevents writes by a previous owner: the update locks the run's row while it compares
-// the opening. A process that has lost the run waits for the process that is taking it, and then the
-// opening differs.
+// appendBatches rejects writes by a previous owner: the update locks the run's row while it
+// compares the opening. If another process is taking the run, the process that has lost it waits
+// for that process, and then the opening differs.
 var appendBatches = `with b as (` + rows(`uid text, opening text, before bigint, last bigint, data bytea`) + `
 	), own as (
 		update reprise.runs r set last_seq = b.last from b
 		where r.uid = b.uid and r.opening = b.opening and r.last_seq = b.before returning r.uid, b.last, b.data
 	) insert into reprise.batches (uid, last, data) select uid, last, data from own returning uid`
 
-// appendBatch is like appendBatches, but for one batch. It takes two thirds of the time.
+// appendBatch is like appendBatches, but for a single batch. It takes only two thirds of the time.
 const appendBatch = `with own as (update reprise.runs set last_seq = $4 where uid = $1 and opening = $2 and last_seq = $3 returning 1)
 	insert into reprise.batches (uid, last, data) select $1, $4, $5 from own`
 

@@ -85,8 +85,8 @@ func TestWhatCannotBeOpenedSaysWhy(t *testing.T) {
 	assert.ErrorContains(t, err, "the database has the encoding LATIN1; want UTF8")
 }
 
-// A pooler in transaction mode shares a connection between clients, which have prepared
-// different statements.
+// A pooler in transaction mode shares one connection among clients that have prepared different
+// statements.
 func TestPoolerThatForgetsPreparedStatementsIsNamed(t *testing.T) {
 	t.Parallel()
 	schema := newSchema(t)
@@ -104,7 +104,7 @@ func TestPoolerThatForgetsPreparedStatementsIsNamed(t *testing.T) {
 	require.ErrorContains(t, err, "add default_query_exec_mode=cache_describe to the pool's URL")
 }
 
-// Of several concurrent migrations, one migrates, and the others wait.
+// Of several concurrent migrations, one migrates while the others wait.
 func TestMigrationsAreLocked(t *testing.T) {
 	t.Parallel()
 	url := serverURL(t)

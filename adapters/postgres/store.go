@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// A Store keeps runs in a database that many processes share. It is safe for concurrent use; make one
-// with [Open].
+// A Store keeps runs in a database that many processes share. It is safe for concurrent use. Use
+// [Open] to create one.
 type Store struct {
 	*storekit.Store
 	db       *database
@@ -31,11 +31,12 @@ type Store struct {
 
 var _ snapshot.Store = (*Store)(nil)
 
-// Open opens a store that uses the connections of a pool. The pool belongs to the caller. The schema
-// must have been migrated; see [Migrate]. Close the store before the pool.
+// Open opens a store that uses the connections of a pool. The pool belongs to the caller. The
+// schema must have been migrated; see [Migrate]. Close the store before the pool.
 //
-// The store uses up to 16 of the pool's connections for its runs, some more for lists and the queue,
-// and a separate connection for notifications. With fewer connections it works, but more slowly.
+// The store uses up to 16 of the pool's connections for its runs, a few more for lists and the
+// queue, and a separate connection for notifications. It also works with fewer connections, but
+// more slowly.
 func Open(ctx context.Context, pool *pgxpool.Pool, o Options) (*Store, error) {
 	return open(ctx, pool, o, func(d *database) storekit.Backend { return d })
 }
@@ -85,7 +86,7 @@ func (s *Store) Queue() *Queue {
 }
 
 // Close ends the store's background work. Other processes can then immediately open the runs that
-// were left open. A second Close returns the same error.
+// were left open. Calling Close again returns the same error.
 func (s *Store) Close() error {
 	s.closed.Do(func() {
 		s.stop()
@@ -117,7 +118,7 @@ func (d *database) begin(ctx context.Context) error {
 	return d.renumber(ctx)
 }
 
-// take takes a lease with a random ID. IDs from a sequence would be repeated after a backup was
+// take takes a lease with a random ID. IDs from a sequence would be reused after a backup is
 // restored, while earlier processes may still be running.
 func (d *database) take(ctx context.Context) error {
 	process := rand.Int64()
@@ -130,7 +131,7 @@ func (d *database) take(ctx context.Context) error {
 
 var errExpired = fmt.Errorf("%w: postgres: the process did not renew its lease in time", snapshot.ErrLease)
 
-// renew renews the lease, unless it is over.
+// renew renews the lease, unless it has already ended.
 func (d *database) renew(ctx context.Context) error {
 	renewed, err := query(ctx, d, pgx.RowTo[int64], `update reprise.processes set expires = clock_timestamp() + $2::interval
 		where id = $1 and expires > clock_timestamp() returning id`, d.process.Load(), d.lease)
@@ -146,8 +147,8 @@ const (
 )
 
 // keep repeats background work until ctx ends: it frees the jobs of dead processes, gives back jobs
-// and runs that belong to this process only according to the database, and deletes old rows. After an
-// error it tries again.
+// and runs that belong to this process according to the database but not to the process itself, and
+// deletes old rows. After an error, it tries again.
 func (s *Store) keep(ctx context.Context) {
 	reap, give, forget := time.Tick(reapEvery), time.Tick(s.db.lease/2), time.Tick(forgetEvery)
 	for {
@@ -166,7 +167,7 @@ func (s *Store) keep(ctx context.Context) {
 }
 
 // reap frees the jobs of processes whose leases have expired. It wakes the callers of Take in all
-// processes, since this process may have none.
+// processes, because this process may have none.
 func (s *Store) reap(ctx context.Context) (reaped int, err error) {
 	reaped, err = s.db.change(ctx, `delete from reprise.processes where expires < clock_timestamp()`)
 	if reaped > 0 {

@@ -89,7 +89,7 @@ func TestQueueKeepsTheRulesOfQueues(t *testing.T) {
 	})
 }
 
-// appends counts the statements that append records.
+// appends counts the statements that appended records.
 type appends struct{ n atomic.Int64 }
 
 func (a *appends) TraceQueryStart(ctx context.Context, _ *pgx.Conn, query pgx.TraceQueryStartData) context.Context {
@@ -133,8 +133,8 @@ func TestRecordsOfConcurrentCallsShareAStatement(t *testing.T) {
 	assert.Less(t, all.n.Load(), int64(callers*calls/2))
 }
 
-// A run is stored together with its job, since its process may be killed before it adds
-// one.
+// A run is stored together with its job, because its process may be killed before it can add the
+// job separately.
 func TestARunIsStoredWithItsJob(t *testing.T) {
 	t.Parallel()
 	schema := newSchema(t)

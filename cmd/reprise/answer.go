@@ -98,11 +98,10 @@ func (a *app) answer(ctx context.Context, runID, questionID, by, text string) er
 	return nil
 }
 
-// resumeWait is how long the command waits for a program to resume a run after an
-// answer.
+// resumeWait is how long the command waits, after an answer, for a program to resume the run.
 const resumeWait = time.Second
 
-// A continuation describes what happens to a run after an answer.
+// A continuation describes how a run continues after an answer.
 type continuation struct {
 	open    int    // number of open questions
 	held    bool   // a program had the run open before the answer, and still has it open
@@ -125,8 +124,8 @@ func (g continuation) String() string {
 	return "no program has resumed the run yet: it continues when its program opens it"
 }
 
-// awaitResumed waits briefly for a program to resume the run. A program that waits for
-// answers resumes at once.
+// awaitResumed waits briefly for a program to resume the run. A program that is waiting for answers
+// resumes it at once.
 func (a *app) awaitResumed(ctx context.Context, store snapshot.Store, before snapshot.Info) (g continuation, err error) {
 	g.program = before.Program
 	open, err := state.Questions(ctx, store, before.RunID)

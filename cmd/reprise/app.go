@@ -31,12 +31,13 @@ type app struct {
 	*environment
 	out *bufio.Writer // stdout
 	dir string
-	// command is the beginning of a reprise command line for the same directory, for
-	// use in hints.
+	// command is the beginning of a reprise command line that uses the same directory. It is used
+	// in hints.
 	command string
 	// json selects JSON output, for errors too.
 	json bool
-	// parsed is true once the arguments were found to be valid. Later errors are not usage errors.
+	// parsed is true once the arguments have been found to be valid. Later errors are not usage
+	// errors.
 	parsed bool
 	// opened holds the stores that the command has opened.
 	opened []*filestore.Store
@@ -49,7 +50,7 @@ func run(ctx context.Context, env *environment, args []string) int {
 	a := &app{environment: env, out: bufio.NewWriter(env.stdout), command: "reprise"}
 	root := a.root()
 	if args == nil {
-		args = []string{} // for nil, cobra uses the arguments of the process
+		args = []string{} // if the arguments are nil, cobra uses those of the process
 	}
 	root.SetArgs(args)
 	root.SetIn(env.stdin)
@@ -59,7 +60,7 @@ func run(ctx context.Context, env *environment, args []string) int {
 	if err != nil && !a.parsed {
 		err = oneDash(cmd, args, err)
 	}
-	if !a.parsed { // for an unknown command, cobra parses no flags
+	if !a.parsed { // if the command is unknown, cobra parses no flags
 		flags := args
 		if end := slices.Index(args, "--"); end >= 0 {
 			flags = args[:end]
@@ -95,7 +96,7 @@ func (a *app) root() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cmd.ValidateFlagGroups(); err != nil { // cobra checks this only afterwards
+			if err := cmd.ValidateFlagGroups(); err != nil { // cobra itself checks this only later
 				return err
 			}
 			a.parsed = true
@@ -165,9 +166,9 @@ func helpCommand() *cobra.Command {
 	}
 }
 
-// oneDash replaces err if the arguments contain a single-dash flag such as -dir, which cobra takes
-// for the shorthands d, i and r. Flags of Go programs, such as those of a service, may have one
-// dash. For -help, it prints the help of the command.
+// oneDash replaces err if the arguments contain a single-dash flag such as -dir, which cobra parses
+// as the shorthands d, i and r. Users may write one dash because Go programs, such as a service,
+// accept it. For -help, oneDash prints the command's help.
 func oneDash(cmd *cobra.Command, args []string, err error) error {
 	for _, arg := range args {
 		if arg == "--" {
@@ -185,14 +186,14 @@ func oneDash(cmd *cobra.Command, args []string, err error) error {
 	return err
 }
 
-// hasFlag reports whether cmd has the flag. If cmd is the root command, the flag may be that of any
-// command, since an unknown flag before the command hides which command was meant.
+// hasFlag reports whether cmd has the flag. If cmd is the root command, any command's flag counts,
+// because an unknown flag before the command hides which command was meant.
 func hasFlag(cmd *cobra.Command, name string) bool {
 	isOf := func(c *cobra.Command) bool { return c.Flag(name) != nil }
 	return isOf(cmd) || !cmd.HasParent() && slices.ContainsFunc(cmd.Commands(), isOf)
 }
 
-// exactArgs requires one argument for each name. The error names the first missing
+// exactArgs requires exactly one argument for each name. The error names the first missing
 // argument.
 func exactArgs(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

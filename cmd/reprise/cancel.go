@@ -69,7 +69,7 @@ func (a *app) cancel(ctx context.Context, runID, by, message string) error {
 	return nil
 }
 
-// whoCompensates says what ends a run that was cancelled and has calls to compensate.
+// whoCompensates says who compensates the calls of a cancelled run, and thus how the run ends.
 func whoCompensates(in *snapshot.Info) string {
 	if in.Status == snapshot.StatusPaused {
 		return "it ends when its calls are compensated; " + whatCompensationsAwait(in)
@@ -80,7 +80,7 @@ func whoCompensates(in *snapshot.Info) string {
 	return printable(fmt.Sprintf("a runner with program %s %s compensates its calls, and then ends it", in.Program, in.Version))
 }
 
-// whatCompensationsAwait says what a cancelled run waits for if it is paused in a
+// whatCompensationsAwait says what a cancelled run is waiting for if it is paused in a
 // compensation.
 func whatCompensationsAwait(in *snapshot.Info) string {
 	switch {

@@ -15,7 +15,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// TestCancelledRunThatMustBeCompensatedSaysWhoDoesThat: no process has it open, so nothing closes it.
+// TestCancelledRunThatMustBeCompensatedSaysWhoDoesThat cancels a run that no process has open, so
+// no process closes it.
 func TestCancelledRunThatMustBeCompensatedSaysWhoDoesThat(t *testing.T) {
 	dir := t.TempDir()
 	_, stop := serveTrip(t, dir, func(context.Context) error { return nil })

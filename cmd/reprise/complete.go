@@ -22,9 +22,9 @@ func (a *app) completeRuns(n int) cobra.CompletionFunc {
 	}
 }
 
-// runIDs returns the IDs that have the given prefix and are not in args, each with the
-// status of its run. The most recently updated run comes first. If there is an error, runIDs returns
-// nil, since a completion cannot report it.
+// runIDs returns the IDs that have the given prefix and are not in args, each with its run's
+// status, most recently updated first. If there is an error, runIDs returns nil, because a
+// completion cannot report errors.
 func (a *app) runIDs(ctx context.Context, args []string, prefix string) []string {
 	store, err := a.store()
 	if err != nil {
@@ -42,7 +42,7 @@ func (a *app) runIDs(ctx context.Context, args []string, prefix string) []string
 	return ids
 }
 
-// completeAddresses completes the arguments of fork.
+// completeAddresses completes the arguments of the command fork.
 func (a *app) completeAddresses(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	switch len(args) {
@@ -60,7 +60,7 @@ func (a *app) completeAddresses(cmd *cobra.Command, args []string, prefix string
 	return nil, directive
 }
 
-// completeQuestions completes the arguments of answer.
+// completeQuestions completes the arguments of the command answer.
 func (a *app) completeQuestions(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 	switch len(args) {

@@ -111,8 +111,8 @@ func (a *app) deleteNamed(ctx context.Context, runIDs []string, yes bool) error 
 	return nil
 }
 
-// deleteEach calls the function for each run and writes the results. If a run cannot be deleted, the
-// others still are.
+// deleteEach calls remove for each run and writes the results. If a run cannot be deleted, the
+// others are still deleted.
 func (a *app) deleteEach(ctx context.Context, runIDs []string, remove func(ctx context.Context, runID string) error) error {
 	type line struct {
 		RunID string `json:"run_id"`
@@ -242,7 +242,8 @@ func (k keptRuns) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// deletable returns the runs that the filter selects and that may be deleted, and counts the others.
+// deletable returns the runs that the filter selects and that may be deleted. It counts those that
+// must be kept.
 func (a *app) deletable(ctx context.Context, store snapshot.Store, filter snapshot.Filter) (chosen []*snapshot.Info, kept keptRuns, err error) {
 	for info, err := range snapshot.Runs(ctx, store, filter) {
 		switch {
@@ -265,7 +266,7 @@ func (a *app) deletable(ctx context.Context, store snapshot.Store, filter snapsh
 	if err != nil {
 		return nil, kept, err
 	}
-	if chosen, err = needed.WithoutTurns(ctx, store, chosen); err != nil { // last, since it looks at which turns are kept
+	if chosen, err = needed.WithoutTurns(ctx, store, chosen); err != nil { // last, because it depends on which turns are kept
 		return nil, kept, err
 	}
 	kept.read = matched - len(chosen)
@@ -283,7 +284,7 @@ var errNeeded = errors.New("another run may read it by now, so it is kept")
 func deleteAsListed(ctx context.Context, store snapshot.Store, listed *snapshot.Info, mayDelete bool) error {
 	now, err := store.Info(ctx, listed.RunID)
 	if errors.Is(err, snapshot.ErrNotFound) {
-		return nil // another process has deleted it
+		return nil // another process has deleted the run
 	} else if err != nil {
 		return err
 	}
@@ -296,7 +297,7 @@ func deleteAsListed(ctx context.Context, store snapshot.Store, listed *snapshot.
 	return store.Delete(ctx, listed.RunID)
 }
 
-// confirm asks the user at the terminal. Only y and yes confirm.
+// confirm asks the user at the terminal. Only y and yes count as confirmation.
 func (a *app) confirm(ctx context.Context, question string) error {
 	if !a.terminal {
 		return errors.New("no terminal to ask for confirmation; --yes deletes without asking")

@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// ids returns the IDs of all runs, most recently updated first.
+// ids returns the IDs of all runs in dir, most recently updated first.
 func ids(t *testing.T, dir string) string {
 	t.Helper()
 	var all []string
@@ -28,7 +28,7 @@ func ids(t *testing.T, dir string) string {
 	return strings.Join(all, " ")
 }
 
-// later returns an environment whose clock is ahead.
+// later makes an environment whose clock is ahead by d.
 func later(d time.Duration) func(*environment) {
 	return func(env *environment) { env.now = func() time.Time { return time.Now().Add(d) } }
 }

@@ -22,7 +22,7 @@ const (
 	exitInterrupted = 130
 )
 
-// A usageError reports wrong arguments or flags.
+// A usageError reports invalid arguments or flags.
 type usageError struct{ message string }
 
 func (e *usageError) Error() string { return e.message }
@@ -65,7 +65,7 @@ func (a *app) report(ctx context.Context, err error) int {
 	return code
 }
 
-// printError writes err to stderr. code is the exit code that belongs to it.
+// printError writes err to stderr. code is the exit code for err.
 func (a *app) printError(code int, err error) {
 	text := printable(oneLine(message(err)))
 	if !a.json {
@@ -120,7 +120,7 @@ func message(err error) string {
 	return text
 }
 
-// flagMessage returns the text of an error in a flag, without the names of Go functions.
+// flagMessage returns the text of an error about a flag, without the names of Go functions.
 func flagMessage(err error) string {
 	text := message(err)
 	for function, want := range map[string]string{"strconv.ParseInt": "want a whole number", "strconv.ParseBool": "want true or false"} {
@@ -134,7 +134,7 @@ func flagMessage(err error) string {
 	return strings.Replace(text, ": time: ", ": ", 1)
 }
 
-// oneLine returns text as a single line. A joined error and cobra's suggestions have several lines.
+// oneLine returns text as a single line. Joined errors and cobra's suggestions have several lines.
 func oneLine(text string) string {
 	if text, names, ok := strings.Cut(text, "\n\nDid you mean this?\n"); ok {
 		return text + "; did you mean " + strings.Join(strings.Fields(names), " or ") + "?"
@@ -142,7 +142,7 @@ func oneLine(text string) string {
 	return strings.ReplaceAll(text, "\n", "; ")
 }
 
-// kindOf returns the code of an error in JSON.
+// kindOf returns the code that identifies an error in JSON.
 func kindOf(code int, err error) string {
 	var lost *lostError
 	switch {
@@ -196,8 +196,8 @@ func isFile(name string) bool {
 	return err == nil && !info.IsDir()
 }
 
-// damageOf returns the [snapshot.CorruptError] in err, or err if there is none. It leaves out the
-// library's advice, which is addressed to programs.
+// damageOf returns the [snapshot.CorruptError] in err, or err itself if there is none. It leaves
+// out the library's advice, which is meant for programs.
 func damageOf(err error) error {
 	var damage *snapshot.CorruptError
 	if errors.As(err, &damage) {

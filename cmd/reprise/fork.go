@@ -147,8 +147,8 @@ type forkedRun struct {
 	Repeated []record.Address   `json:"repeated,omitempty"` // other tool calls that completed
 }
 
-// repeatedTools returns the tool calls that completed in the old run and that the fork makes again,
-// except those in effects, in the order in which they completed.
+// repeatedTools returns the tool calls that completed in the old run and that the fork will make
+// again, except those in effects, in the order in which they completed.
 func repeatedTools(old *snapshot.Snapshot, fork *snapshot.Run, effects []state.EffectCall) (repeated []record.Address, err error) {
 	listed := make(map[record.Address]bool)
 	for _, c := range effects {
@@ -188,8 +188,7 @@ func (a *app) refuseEffects(found *snapshot.Info, address record.Address, effect
 	return fmt.Errorf("run %s has calls with effects after %s: %s; decide with %s", found.RunID, printable(address.String()), strings.Join(calls, ", "), decision)
 }
 
-// addressesOf returns the addresses of the calls of a run, in the order in which they
-// began.
+// addressesOf returns the addresses of a run's calls, in the order in which the calls began.
 func addressesOf(found *snapshot.Snapshot) []string {
 	var addresses []string
 	seen := make(map[record.Address]bool)

@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// TestForkListsEffectsAndNeedsADecision forks before a payment and a booking. The
-// ledgers of both show what the fork has repeated.
+// TestForkListsEffectsAndNeedsADecision forks a run before a payment and a booking. The ledger
+// shows which of them the fork has repeated.
 func TestForkListsEffectsAndNeedsADecision(t *testing.T) {
 	dir := t.TempDir()
 	var ledger []string
@@ -95,7 +95,8 @@ func TestForkSetsAnOutput(t *testing.T) {
 	assert.Equal(t, exitUsage, call(t, dir, "fork", "old", "agent/look", "x", "--set", "agent/look=1", "--set", "agent/look=2").code)
 }
 
-// TestForkListsToolsThatWillBeCalledAgain forks before two tools that are not known to have effects.
+// TestForkListsToolsThatWillBeCalledAgain forks a run before two tools that are not known to have
+// effects.
 func TestForkListsToolsThatWillBeCalledAgain(t *testing.T) {
 	dir := t.TempDir()
 	tool := decorators.Tool("tool", "", func(_ context.Context, in struct{ N int }) (int, error) { return in.N, nil })

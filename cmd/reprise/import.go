@@ -103,7 +103,7 @@ func (a *app) readRun(file string) (*snapshot.Run, error) {
 		if err != nil {
 			return nil, err
 		}
-		defer func() { _ = f.Close() }() // the file was only read
+		defer func() { _ = f.Close() }() // the file was only read, so this error does not matter
 		in = f
 	}
 	data, err := readDocument(in)
@@ -120,8 +120,8 @@ func (a *app) readRun(file string) (*snapshot.Run, error) {
 	return run, nil
 }
 
-// readDocument reads an exported run from in. If the beginning of in does not look
-// like an exported run, readDocument reads no further, since in may be endless.
+// readDocument reads an exported run from in. If the beginning does not look like an exported run,
+// readDocument stops there, because in may be endless.
 func readDocument(in io.Reader) ([]byte, error) {
 	data := make([]byte, 64) // long enough to recognize a document
 	n, err := io.ReadFull(in, data)

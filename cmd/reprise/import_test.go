@@ -167,8 +167,8 @@ func (zeros) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// An import executes nothing, because the original run may continue, and its calls would then take
-// effect twice.
+// Importing a run does not execute it, because the original run may continue, and then calls would
+// take effect twice.
 func TestAnImportedRunDoesNotContinueUntilItIsResumed(t *testing.T) {
 	dir, paid := t.TempDir(), 0
 	store := newStore(t, dir)

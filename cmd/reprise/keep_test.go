@@ -172,7 +172,7 @@ func TestGCRemovesWhatNoRunRefersTo(t *testing.T) {
 	assert.Contains(t, got.stderr, "`reprise verify` shows what cannot be read; repair or delete it first")
 }
 
-// verify reports runs, and the link is not a run.
+// verify checks only runs, and the link is not a run.
 func TestGCDoesNotReferToVerifyBecauseOfALink(t *testing.T) {
 	dir := t.TempDir()
 	newStore(t, dir)
@@ -217,14 +217,14 @@ func compact(t *testing.T, dir, runID string) {
 	require.Equal(t, ".snapshot", filepath.Ext(newest(t, dir, runID)))
 }
 
-// setVersion99 sets the version of a document, described in docs/format.md, to 99.
+// setVersion99 sets the version of a document to 99. docs/format.md describes where it is.
 func setVersion99(t *testing.T, data []byte) {
 	t.Helper()
 	at := bytes.Index(data, []byte("\xa7version\x01"))
 	require.Positive(t, at)
 	data[at+len("\xa7version")] = 99
 
-	// Fix the checksums at the end; otherwise the file would count as damaged.
+	// Recompute the checksums at the end; otherwise the file would count as damaged.
 	castagnoli := crc32.MakeTable(crc32.Castagnoli)
 	lines := int(binary.BigEndian.Uint32(data[len(data)-8:]))
 	table := data[len(data)-8-12*lines:]

@@ -22,7 +22,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A result is the output and exit code of the command.
+// A result holds the output and exit code of a command.
 type result struct {
 	code           int
 	stdout, stderr string
@@ -71,12 +71,12 @@ var (
 	stamp    = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
 )
 
-// timeless replaces every time in text with the same one.
+// timeless replaces all times in text with the same fixed time.
 func timeless(text string) string {
 	return duration.ReplaceAllString(stamp.ReplaceAllString(text, "2026-01-31T08:00:00Z"), "1ms")
 }
 
-// define returns an actor that never waits.
+// define returns an actor that does not wait between attempts.
 func define[In, Out any](t testing.TB, kind record.Kind, name string, handler core.Handler[In, Out]) *core.Definition[In, Out] {
 	t.Helper()
 	retry := core.RetryConfig{MaxAttempts: 2, InitialDelay: core.NoDelay}
@@ -87,8 +87,8 @@ func define[In, Out any](t testing.TB, kind record.Kind, name string, handler co
 
 var errDown = core.Retryable(errors.New("the service is down"))
 
-// weather runs an agent with two tools and returns the ID of the run. The first tool
-// fails once. The second always fails if requested.
+// weather runs an agent with two tools and returns the ID of the run. The first tool fails once.
+// The second tool always fails if fail is set.
 func weather(t testing.TB, dir, runID string, fail bool, m snapshot.Metadata) string {
 	t.Helper()
 	calls := 0
@@ -168,7 +168,7 @@ func newest(t testing.TB, dir, runID string) string {
 	return ""
 }
 
-// atTerminal returns an environment whose terminal answers with text.
+// atTerminal makes an environment with a terminal at which the user answers with text.
 func atTerminal(text string) func(*environment) {
 	return func(env *environment) { env.stdin, env.terminal = strings.NewReader(text), true }
 }

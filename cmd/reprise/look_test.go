@@ -357,7 +357,7 @@ func TestLimitedListReachesPastManyCrashedRuns(t *testing.T) {
 	assert.Equal(t, 4, strings.Count(call(t, copied, "runs", "--limit", "3").text(t), "\n"))
 }
 
-// The records of a run whose process was killed do not say that it has stopped.
+// If a run's process was killed, the run's records do not show that it has stopped.
 func TestShowEndsWithTheStatusOfARunThatHasNotEnded(t *testing.T) {
 	dir, killed := t.TempDir(), t.TempDir()
 	st, err := state.Open(t.Context(), newStore(t, dir), "k1")

@@ -94,7 +94,7 @@ func TestMain(m *testing.M) {
 	}})
 }
 
-// reprise returns the program with arguments, as a process.
+// reprise returns a command that runs the program with arguments in a process.
 func reprise(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	return process.Command(t, "reprise", args...)

@@ -23,7 +23,7 @@ type question struct {
 	Text   string           `json:"text"`
 	Awaits record.AwaitKind `json:"awaits"` // "answer" or "decision"
 
-	// Due is the time at which the default answer applies.
+	// Due is the time at which the default answer takes effect.
 	Due     time.Time `json:"due_at,omitzero"`
 	Refused string    `json:"refused,omitempty"`
 
@@ -109,7 +109,7 @@ func (a *app) questionsOfRuns(ctx context.Context, f runFilter, redact *redactio
 	if err != nil {
 		return err
 	}
-	filter.Limit = 0 // f.limit counts runs with open questions, and filter.Limit would count all runs
+	filter.Limit = 0 // f.limit counts only runs with open questions; filter.Limit would count all runs
 	open := []runQuestion{}
 	asking, unreadable, isCut := 0, 0, false
 	for info, err := range snapshot.Runs(ctx, store, filter) {
@@ -121,7 +121,7 @@ func (a *app) questionsOfRuns(ctx context.Context, f runFilter, redact *redactio
 		}
 		asked, err := questionsOf(ctx, store, info.RunID, redact)
 		switch {
-		case errors.Is(err, snapshot.ErrNotFound): // the run was deleted meanwhile
+		case errors.Is(err, snapshot.ErrNotFound): // the run was deleted in the meantime
 			continue
 		case err != nil && ctx.Err() != nil:
 			return err
@@ -215,7 +215,7 @@ func (a *app) printQuestions(open []runQuestion, withRuns bool) error {
 	a.printf("\nto answer:\n")
 	for _, q := range open {
 		_, commands := printer.HowToAnswer(q.RunID, core.Question(q.question))
-		if len(commands) == 0 { // the ID cannot be quoted portably: quote for POSIX shells
+		if len(commands) == 0 { // the ID cannot be quoted portably, so quote it for POSIX shells
 			commands = []string{"answer " + q.RunID + " " + printable(shellWord(q.ID)) + " JSON"}
 		}
 		for _, command := range commands {

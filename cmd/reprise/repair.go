@@ -55,7 +55,7 @@ func (a *app) repair(ctx context.Context, runID string) error {
 	}
 	report, err := store.Repair(ctx, runID)
 	if errors.Is(err, snapshot.ErrCorrupt) {
-		return err // no hint: the user has just tried to repair it
+		return err // no hint, because the user has just tried to repair the run
 	} else if err != nil {
 		return a.explain(runID, err)
 	}
@@ -89,7 +89,7 @@ func (a *app) printRepaired(report *filestore.RepairReport) error {
 	return nil
 }
 
-// A lostError reports a run that lost records in a repair.
+// A lostError reports that a run lost records in a repair.
 type lostError struct {
 	runID         string
 	n             uint64

@@ -16,7 +16,7 @@ import (
 // A continueAction is a command that continues stopped runs.
 type continueAction struct {
 	name   string          // name of the command
-	status snapshot.Status // status of the runs that it applies to
+	status snapshot.Status // status of the runs to which the command applies
 	done   string          // past tense, for messages
 	resume func(ctx context.Context, store snapshot.Store, runID string) (snapshot.Info, error)
 }
@@ -117,8 +117,9 @@ func (a *app) continueOne(ctx context.Context, what *continueAction, runID strin
 	return nil
 }
 
-// printUnchanged prints why a run need not be queued: it is running, or was answered. For a paused run
-// that waits, the error says what it waits for.
+// printUnchanged prints why a run need not be queued: it is already running, or it was answered. If
+// the run is paused and still waits for something, printUnchanged returns an error that says for
+// what.
 func (a *app) printUnchanged(ctx context.Context, store snapshot.Store, info snapshot.Info) error {
 	if info.Status != snapshot.StatusPaused {
 		a.printf("run %s is %s and does not change\n", info.RunID, info.Status)

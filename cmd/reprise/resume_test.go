@@ -24,7 +24,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// serveUntil runs a runner with one program in the directory until the run is settled.
+// serveUntil runs a runner with one program on the store until the run is settled.
 func serveUntil(t *testing.T, store *filestore.Store, runID string, fails bool) snapshot.Info {
 	t.Helper()
 	r, err := runner.New(store, runner.Options{})
@@ -62,7 +62,7 @@ func TestRetryContinuesAFailedRun(t *testing.T) {
 	call(t, dir, "retry", "order-1").failed(t, exitFailure, "retry run order-1: only a run that has failed can be retried; it is completed")
 }
 
-// docs/changes.md: a version is removed when no unfinished run of that version is listed.
+// docs/changes.md says to remove a version once no unfinished run of that version is listed.
 func TestRunsAreListedWithTheVersionOfTheirProgram(t *testing.T) {
 	dir := t.TempDir()
 	serveUntil(t, newStore(t, dir), "order-1", true)
@@ -163,7 +163,7 @@ func TestRunsAreListedByReason(t *testing.T) {
 	assert.Regexp(t, "^reprise: run failed is damaged: .*; `reprise repair failed` saves what can be read\n$", got.stderr)
 }
 
-// fail calls a tool in a run that no runner starts. The tool fails unless mended is set.
+// fail calls a tool in a run that was not started by a runner. The tool fails unless mended is set.
 func fail(t *testing.T, dir, runID string, mended bool) snapshot.Status {
 	t.Helper()
 	st, err := state.Open(t.Context(), newStore(t, dir), runID)

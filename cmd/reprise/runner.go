@@ -63,8 +63,8 @@ func (a *app) runner(ctx context.Context, program string, args []string) error {
 	return a.runProgram(ctx, program, binary, args)
 }
 
-// buildProgram builds the main package in folder into dir, which must be empty. It
-// returns the name of the binary.
+// buildProgram builds the main package in folder and puts the binary into dir, which must be empty.
+// It returns the name of the binary.
 func (a *app) buildProgram(ctx context.Context, folder, dir string) (string, error) {
 	build := exec.CommandContext(ctx, "go", "build", "-o", dir+string(filepath.Separator), ".")
 	build.Dir, build.Stdout, build.Stderr = folder, a.stderr, a.stderr
@@ -97,7 +97,7 @@ func (a *app) runProgram(ctx context.Context, program, binary string, args []str
 	err := cmd.Run()
 	var exit *exec.ExitError
 	switch {
-	case cmd.ProcessState != nil && cmd.ProcessState.Success(): // also if it was asked to end
+	case cmd.ProcessState != nil && cmd.ProcessState.Success(): // even if it was asked to end
 		return nil
 	case errors.As(err, &exit):
 		return fmt.Errorf("%s ended with %w", program, exit)

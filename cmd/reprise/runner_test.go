@@ -20,14 +20,14 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// A servedProgram is a program that "reprise runner" serves in a process.
+// A servedProgram is a program that "reprise runner" serves in a separate process.
 type servedProgram struct {
 	cmd  *exec.Cmd
-	says *bufio.Reader // standard error of the program
+	says *bufio.Reader // the program's standard error
 	url  string
 }
 
-// runnerOf starts "reprise runner" and returns when the program serves.
+// runnerOf starts "reprise runner" and returns once the program serves requests.
 func runnerOf(t *testing.T, dir, program string) *servedProgram {
 	t.Helper()
 	cmd := reprise(t, "--dir", dir, "runner", program, "-addr", "127.0.0.1:0", "-grace", "10ms")

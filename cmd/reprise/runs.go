@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// statuses lists the statuses of runs.
+// statuses lists the statuses that a run can have.
 var statuses = [...]snapshot.Status{
 	snapshot.StatusQueued, snapshot.StatusRunning, snapshot.StatusPaused, snapshot.StatusInterrupted,
 	snapshot.StatusCompleted, snapshot.StatusFailed, snapshot.StatusCancelled,
@@ -119,8 +119,8 @@ func checkSelection(cmd *cobra.Command) error {
 	return nil
 }
 
-// chosenFlag returns the name of the first given flag that selects runs, or "" if none was given. The
-// flags named in more also select runs.
+// chosenFlag returns the name of the first flag on the command line that selects runs, or "" if
+// there is none. The flags named in more also count as selecting runs.
 func chosenFlag(cmd *cobra.Command, more ...string) string {
 	for _, name := range slices.Concat(selectingFlags, more) {
 		if cmd.Flags().Changed(name) {
@@ -169,10 +169,10 @@ func (a *app) runs(ctx context.Context, f runFilter) error {
 		return err
 	}
 	if f.reason != "" {
-		filter.Limit = 0 // it limits the runs with this reason
+		filter.Limit = 0 // the limit applies to the runs with this reason
 	}
 	var infos []snapshot.Info
-	unreadable, unknown := 0, 0 // unknown: the reason cannot be read
+	unreadable, unknown := 0, 0 // unknown: runs whose reason cannot be read
 	for info, err := range snapshot.Runs(ctx, store, filter) {
 		if err != nil {
 			return err
@@ -182,7 +182,7 @@ func (a *app) runs(ctx context.Context, f runFilter) error {
 			switch {
 			case err != nil && ctx.Err() != nil:
 				return err
-			case err != nil && !errors.Is(err, snapshot.ErrNotFound): // otherwise it was deleted meanwhile
+			case err != nil && !errors.Is(err, snapshot.ErrNotFound): // if not found, the run was deleted in the meantime
 				a.printError(exitFailure, a.explain(info.RunID, err))
 				unknown++
 			}
@@ -271,11 +271,12 @@ func (a *app) printRuns(ctx context.Context, store snapshot.Store, infos []snaps
 // may be longer.
 const maxStopped = 80
 
-// waitsForProgram is shown for a paused run that has received what it was waiting for. It will
+// waitsForProgram is shown for a paused run that has received what it was waiting for. The run will
 // continue when its program opens it.
 const waitsForProgram = "its program"
 
-// waitsFor returns what a paused run waits for, as far as that is known without its records.
+// waitsFor returns what a paused run is waiting for, as far as this is known without reading its
+// records.
 func (a *app) waitsFor(ctx context.Context, store snapshot.Store, in *snapshot.Info) (string, error) {
 	if in.Status != snapshot.StatusPaused {
 		return "", nil
@@ -288,7 +289,7 @@ func (a *app) waitsFor(ctx context.Context, store snapshot.Store, in *snapshot.I
 		return due, nil
 	}
 	waiting, err := store.Messages(ctx, in.RunID)
-	if err != nil && !errors.Is(err, snapshot.ErrNotFound) { // the run was deleted meanwhile
+	if err != nil && !errors.Is(err, snapshot.ErrNotFound) { // if not found, it was deleted meanwhile
 		return "", err
 	}
 	answered := make(map[string]bool)

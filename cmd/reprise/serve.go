@@ -24,7 +24,7 @@ type serveOptions struct {
 	address string
 	control bool
 	clients int
-	proxied string // host that the proxy serves; empty if there is no proxy
+	proxied string // host name that the proxy serves; empty if there is no proxy
 	redact  redaction
 }
 
@@ -171,7 +171,8 @@ func (a *app) announce(address net.Addr) error {
 	return nil
 }
 
-// serveUntil serves until ctx is done or something fails. The end of ctx is not an error.
+// serveUntil serves until ctx is done or something fails. It does not return an error if ctx is
+// done.
 func (a *app) serveUntil(ctx context.Context, server *http.Server, listener net.Listener, handler *streamer.Handler, follow func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

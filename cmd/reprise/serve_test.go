@@ -148,7 +148,7 @@ func TestServeInterruptsARunThatIsOpenElsewhere(t *testing.T) {
 		}
 	}
 	status, said := post(t, url+"/api/runs/r/interrupt", `{"message":"enough"}`)
-	require.Equal(t, 202, status, said) // the program of the run has not closed it yet
+	require.Equal(t, 202, status, said) // the run's program has not closed it yet
 	running.Wait()
 	require.NoError(t, st.Close())
 	status, said = post(t, url+"/api/runs/r/interrupt", `{}`)

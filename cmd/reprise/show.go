@@ -76,8 +76,8 @@ func (a *app) showCommand() *cobra.Command {
 	return cmd
 }
 
-// payloadOf returns the input or output of a call as JSON. Exactly one of the arguments
-// input and output is the address of the call.
+// payloadOf returns the input or output of a call as JSON. Exactly one of input and output is set,
+// to the call's address.
 func payloadOf(ctx context.Context, artifacts snapshot.ArtifactStore, found *snapshot.Snapshot, input, output string, redact func(string) string) (string, error) {
 	text := cmp.Or(input, output)
 	if text == "" {
@@ -119,8 +119,8 @@ func payloadOf(ctx context.Context, artifacts snapshot.ArtifactStore, found *sna
 	return escaped(text), err
 }
 
-// noOutputError returns an error that says that a call has no recorded output and, if the call has
-// failed, why it failed.
+// noOutputError returns an error saying that a call has no recorded output and, if the call failed,
+// why.
 func noOutputError(found *snapshot.Snapshot, address record.Address, redact func(string) string) error {
 	for _, r := range slices.Backward(found.Records) {
 		if !r.Kind.IsCall() || r.Address != address {
@@ -134,8 +134,7 @@ func noOutputError(found *snapshot.Snapshot, address record.Address, redact func
 	return fmt.Errorf("call %s of run %s has no recorded output", address, found.RunID)
 }
 
-// escaped returns JSON with escapes in place of control characters and invisible
-// characters.
+// escaped returns JSON in which control characters and invisible characters are escaped.
 func escaped(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -198,7 +197,7 @@ func (a *app) printStopping(ctx context.Context, store snapshot.Inbox, info *sna
 }
 
 // howToContinue describes how an interrupted run continues, or what ends a cancelled run. It
-// returns "" for other runs, and if the reason for the stop already says this.
+// returns "" for other runs, and also if the reason why the run stopped already says this.
 func (a *app) howToContinue(info *snapshot.Info) string {
 	switch {
 	case info.Stop.Reason == record.InterruptCancel && info.Status != snapshot.StatusCancelled:
@@ -216,14 +215,14 @@ func (a *app) howToContinue(info *snapshot.Info) string {
 }
 
 // statusLine returns a line with the status of a run that has not ended, and the reason for that
-// status. The records do not show that a process has crashed, or that somebody has changed a closed
-// run.
+// status. The records alone do not show that a process has crashed, or that somebody has changed a
+// closed run.
 func statusLine(found *snapshot.Snapshot) string {
 	line := fmt.Sprintf("run %s is %s", found.RunID, found.Status)
 	if found.Stop != (snapshot.Stop{}) {
 		line += " (" + found.Stop.String() + ")"
 	}
-	at := found.Updated // for a run that crashed or is running: when it was opened
+	at := found.Updated // if the run has crashed or is running, the time when it was opened
 	if n := len(found.Records); n > 0 && found.Records[n-1].Time.After(at) {
 		at = found.Records[n-1].Time
 	}

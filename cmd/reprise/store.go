@@ -15,7 +15,7 @@ import (
 
 func (a *app) runsDir() string { return filepath.Join(a.dir, "runs") }
 
-// store opens the existing store in the directory. It never creates one: a missing
+// store opens the existing store in the directory. It never creates a store, because a missing
 // directory is probably a typo.
 func (a *app) store() (*filestore.Store, error) {
 	if a.dir == "" {
@@ -48,8 +48,8 @@ func (a *app) storeToFill() (*filestore.Store, error) {
 	return a.openStore()
 }
 
-// storeToServe is like store, but creates a store in an empty directory, since the
-// programs whose runs are served may start later.
+// storeToServe is like store, but creates a store in an empty directory, because the programs whose
+// runs are served may be started later.
 func (a *app) storeToServe() (*filestore.Store, error) {
 	if entries, err := os.ReadDir(a.dir); a.dir == "" || err != nil || len(entries) > 0 {
 		return a.store()

@@ -10,8 +10,8 @@ import (
 	"unicode"
 )
 
-// printable returns s on one line, with control characters and invisible characters escaped: text
-// in runs comes from models and tools, and is not trusted.
+// printable returns s on one line, with control characters and invisible characters escaped. This
+// is needed because text in runs comes from models and tools, and cannot be trusted.
 func printable(s string) string {
 	if !strings.ContainsFunc(s, isSpecial) {
 		return s

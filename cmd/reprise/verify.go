@@ -200,7 +200,7 @@ func decodeProblems(r *record.Record) (problems []string) {
 	return problems
 }
 
-// subject names the subject of a record.
+// subject returns the name of what a record is about.
 func subject(r *record.Record) string {
 	if r.Address.IsZero() {
 		return r.Kind.String()

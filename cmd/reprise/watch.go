@@ -62,7 +62,7 @@ func (a *app) watchCommand() *cobra.Command {
 	return cmd
 }
 
-// watch shows the events of a client until the stream ends.
+// watch shows the events that a client receives until the stream ends.
 func (a *app) watch(ctx context.Context, w watchOptions) error {
 	client := &w.client
 	client.Header = make(http.Header)
@@ -118,7 +118,7 @@ func checkRun(ctx context.Context, client *streamer.Client) error {
 	return nil
 }
 
-// explainWatch returns err with a hint. The end of ctx, by Ctrl-C, is not an error.
+// explainWatch returns err with a hint. If ctx has ended because of Ctrl-C, that is not an error.
 func (a *app) explainWatch(ctx context.Context, client *streamer.Client, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -137,7 +137,7 @@ type eventSink struct {
 	close func() error
 }
 
-// writeRecords returns a sink that writes the data of each event on a line.
+// writeRecords returns a sink that writes the data of each event as one line.
 func (a *app) writeRecords() eventSink {
 	return eventSink{
 		event: func(e streamer.Event) error {
@@ -150,10 +150,10 @@ func (a *app) writeRecords() eventSink {
 	}
 }
 
-// printRecords returns a sink that prints records with a printer, and notices about
-// missed events to stderr.
+// printRecords returns a sink that prints records with a printer, and writes notices about missed
+// events to stderr.
 func (a *app) printRecords(w watchOptions) eventSink {
-	options := []printer.Option{printer.WithCommand("")} // no hints: the command would have to run on the machine of the store
+	options := []printer.Option{printer.WithCommand("")} // no hints, because their commands would have to run on the store's machine
 	if w.ascii {
 		options = append(options, printer.WithASCII())
 	}
@@ -196,7 +196,7 @@ func (a *app) printRecords(w watchOptions) eventSink {
 	}
 }
 
-// notice returns the message of an event that has no record.
+// notice returns the message to show for an event that has no record.
 func notice(e streamer.Event) string {
 	var body struct {
 		Missed          uint64

@@ -88,7 +88,7 @@ func TestWatchSaysWhatWasMissed(t *testing.T) {
 	assert.Contains(t, got.stdout, "COMPLETED")
 }
 
-// Events without a record are messages.
+// Events that contain no record are shown as messages.
 func TestWatchSaysWhatIsNotARecord(t *testing.T) {
 	end, err := json.Marshal(record.Record{RunID: "r", Seq: 1, Generation: 1, Kind: record.KindRun, Status: record.StatusCompleted})
 	require.NoError(t, err)
@@ -110,7 +110,7 @@ func TestWatchSaysWhatIsNotARecord(t *testing.T) {
 	assert.Contains(t, got.stdout, "run r [COMPLETED]")
 }
 
-// The output of a model is shown on a terminal. Elsewhere only records are shown.
+// A model's output is shown on a terminal. Elsewhere, only records are shown.
 func TestWatchShowsDeltasOnlyOnATerminal(t *testing.T) {
 	dash, err := streamer.New(nil, streamer.Options{})
 	require.NoError(t, err)
@@ -157,7 +157,7 @@ func start(t *testing.T, cmd *exec.Cmd) *background {
 	return &background{Cmd: cmd, out: bufio.NewReader(out)}
 }
 
-// until reads lines up to the first that contains text.
+// until reads lines up to and including the first one that contains text.
 func (p *background) until(t *testing.T, text string) (lines []string) {
 	t.Helper()
 	for {
@@ -170,7 +170,7 @@ func (p *background) until(t *testing.T, text string) (lines []string) {
 	}
 }
 
-// interrupt sends the signal of Ctrl-C.
+// interrupt sends the same signal as Ctrl-C.
 func (p *background) interrupt(t *testing.T) {
 	t.Helper()
 	require.NoError(t, p.Process.Signal(os.Interrupt))
@@ -178,7 +178,7 @@ func (p *background) interrupt(t *testing.T) {
 	require.NoError(t, p.Wait(), "Ctrl-C is not an error")
 }
 
-// freeAddress returns an address at which a server can be restarted.
+// freeAddress returns an address at which a server can be started more than once.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	free, err := ports.Free(1)
@@ -186,8 +186,8 @@ func freeAddress(t *testing.T) string {
 	return fmt.Sprint("127.0.0.1:", free[0])
 }
 
-// TestWatchSurvivesARestartOfTheServer starts a process that serves a directory and
-// one that watches a run there, and kills the server in the middle.
+// TestWatchSurvivesARestartOfTheServer starts one process that serves a directory and another that
+// watches a run in it, and kills the server in the middle.
 func TestWatchSurvivesARestartOfTheServer(t *testing.T) {
 	dir, address := t.TempDir(), freeAddress(t)
 	serve := func() *background {
@@ -230,8 +230,8 @@ func TestWatchSurvivesARestartOfTheServer(t *testing.T) {
 	server.interrupt(t)
 }
 
-// TestWatchSurvivesARestartOfTheExample is like
-// TestWatchSurvivesARestartOfTheServer, for a server whose runs are in memory.
+// TestWatchSurvivesARestartOfTheExample is like TestWatchSurvivesARestartOfTheServer, but for a
+// server that keeps its runs in memory.
 func TestWatchSurvivesARestartOfTheExample(t *testing.T) {
 	address := freeAddress(t)
 	example := filepath.Join(t.TempDir(), "dashboard")

@@ -304,7 +304,7 @@ func TestForkBeginsBeforeTheCall(t *testing.T) {
 	assert.Regexp(t, `^run new begins before agent/tell of run old, with \d+ records; open it to continue\n$`,
 		call(t, dir, "fork", "old", "agent/tell", "new").text(t))
 	assert.Contains(t, call(t, dir, "runs").text(t), "old", "the fork names its parent")
-	weather(t, dir, "new", false, snapshot.Metadata{}) // resumes: only agent/tell is called
+	weather(t, dir, "new", false, snapshot.Metadata{}) // resumes the run: only agent/tell is called
 
 	call(t, dir, "fork", "old", "agent/tell", "new").failed(t, exitFailure, "run new already exists; choose another ID")
 	call(t, dir, "fork", "old", "agent/tell", "old").failed(t, exitFailure, "run old already exists; choose another ID")

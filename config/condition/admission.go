@@ -22,8 +22,8 @@ var operators = []string{
 	"matches", "+", "-", "*", "/", "%", "**", "^", "??",
 }
 
-// An admissionVisitor is a visitor that rejects disallowed expressions and rewrites NoETL
-// syntax to that of the expression language. Children are visited before their parent.
+// An admissionVisitor is a visitor that rejects disallowed expressions and rewrites NoETL syntax
+// into that of the expression language. Children are visited before their parents.
 type admissionVisitor struct {
 	source string
 	names  uses

@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// Under the race detector, sync.Pool drops values at random.
+// Not run under the race detector, because there sync.Pool drops values at random.
 func TestHoldsAllocatesTwiceAtMost(t *testing.T) {
 	half := 0.5
 	done := core.Attempt{Number: 3, Output: &response{StatusCode: 200, Success: true, Data: &data{State: "ready", Score: &half}}}

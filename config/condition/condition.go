@@ -49,7 +49,7 @@ func Compile(text string) (*Condition, error) {
 	admitted := &admissionVisitor{source: source}
 	_, err = expr.Compile(source, append(limits(), expr.Env(typedNames{}), expr.Patch(admitted))...)
 	if admitted.err != nil {
-		return nil, admitted.err // more useful than the type error that it leads to
+		return nil, admitted.err // more useful than the type error that results from it
 	}
 	if err != nil {
 		return nil, explain(source, err)
@@ -86,8 +86,8 @@ type evaluation struct {
 	values  values
 }
 
-// unwrap replaces the braces of NoETL's {{ … }} with blanks, so that columns in errors stay
-// correct.
+// unwrap replaces the braces of NoETL's {{ … }} with blanks, so that the columns reported in errors
+// stay correct.
 func unwrap(text string) (string, error) {
 	if len(text) > MaxLength {
 		return "", &Error{1, 1, fmt.Sprintf("the expression has %d bytes; at most %d are allowed", len(text), MaxLength)}

@@ -37,7 +37,7 @@ type (
 	item  struct{ ID uint16 }
 )
 
-// Boom panics: conditions must not call methods.
+// Boom panics, because conditions must not call methods.
 func (*response) Boom() bool { panic("called") }
 
 func unavailable(code int) error { return fmt.Errorf("get: %w", &httperror.Error{Code: code}) }

@@ -10,7 +10,7 @@ import (
 )
 
 // A toleranceVisitor is a visitor that replaces operations that fail on missing values with
-// functions that do not. Children are visited before their parent.
+// functions that accept missing values. Children are visited before their parents.
 type toleranceVisitor struct{}
 
 // Visit implements ast.Visitor.
@@ -58,12 +58,12 @@ func binary(node *ast.Node, n *ast.BinaryNode) {
 	}
 }
 
-// call replaces node with a call of f.
+// call replaces node with a call to f.
 func call[F func(any) any | func(any) bool | func(a, b any) any | func(a, b any) bool](node *ast.Node, f F, arguments ...ast.Node) {
 	*node = &ast.CallNode{Callee: &ast.ConstantNode{Value: f}, Arguments: arguments}
 }
 
-// toBool converts n to a boolean. A missing value is false.
+// toBool converts n to a boolean expression. A missing value counts as false.
 func toBool(n ast.Node) ast.Node {
 	switch n := n.(type) {
 	case *ast.BoolNode, *ast.UnaryNode:
@@ -129,7 +129,7 @@ func in(a, b any) bool {
 }
 
 // The functions unary, binaryValue and comparison wrap an operator. The functions that they return
-// give nil or false for missing or incompatible operands, whereas the operators of package runtime
+// yield nil or false for missing or incompatible operands, whereas the operators of package runtime
 // panic.
 
 func unary(f func(a any) any) func(any) any {

@@ -53,8 +53,8 @@ type values struct {
 	NodeID      any `expr:"node_id"`
 }
 
-// fill sets only the values of the used names, since some values are expensive
-// to compute.
+// fill sets only the values of the names that are used, because some values are expensive to
+// compute.
 func (v *values) fill(a core.Attempt, used uses) {
 	var result any
 	if a.Err == nil {
@@ -152,8 +152,8 @@ func plain(v any) any {
 	return r.Interface()
 }
 
-// member returns a member of a value: an entry of a map by key, a field of a struct by JSON name,
-// or an item of a list by index. It returns nil if there is none.
+// member returns a member of a value: a map's entry by key, a struct's field by JSON name, or a
+// list's item by index. It returns nil if there is no such member.
 func member(container, key any) any {
 	switch m := container.(type) {
 	case nil:

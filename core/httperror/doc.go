@@ -1,5 +1,5 @@
-// Package httperror turns unsuccessful HTTP responses into errors that carry the status code, which
-// decides whether a call is retried, and the delay that the service asked for.
+// Package httperror turns unsuccessful HTTP responses into errors. The errors carry the status
+// code, which decides whether a call is retried, and the delay that the service requested.
 //
 //	resp, err := client.Do(req)
 //	if err != nil {

@@ -14,14 +14,14 @@ import (
 type Error struct {
 	Code    int           // such as 503
 	After   time.Duration // from the header Retry-After; 0 if there is none
-	Excerpt string        // the beginning of the body, on one line
+	Excerpt string        // the beginning of the body, as a single line
 }
 
 // excerptLimit is the maximum length of an excerpt in bytes.
 const excerptLimit = 300
 
 // Check returns nil if the status of resp is 200 to 299, and an *[Error] otherwise. For the error,
-// Check reads the beginning of the body; the caller closes the body.
+// Check reads the beginning of the body. The caller must close the body.
 func Check(resp *http.Response) error {
 	if resp.StatusCode >= 200 && resp.StatusCode <= 299 {
 		return nil
@@ -45,10 +45,10 @@ func (e *Error) Error() string {
 	return text
 }
 
-// StatusCode returns the status code, for record.Classify.
+// StatusCode returns the status code, for use by record.Classify.
 func (e *Error) StatusCode() int { return e.Code }
 
-// RetryAfter returns the delay that the service asked for, or 0. It is for core.RetryAfter.
+// RetryAfter returns the delay that the service requested, or 0. It is for use by core.RetryAfter.
 func (e *Error) RetryAfter() time.Duration { return e.After }
 
 // The registration lets errors.As find an *Error in an error that was read from a record, too.

@@ -8,10 +8,11 @@ import (
 	"time"
 )
 
-// RetryAfter returns the delay that a response asks for in its headers. It reads Retry-After-Ms
-// first, which some LLM services send, and then Retry-After. The value of Retry-After is a number
-// of seconds, possibly with a fraction, or an HTTP date, from which now is subtracted. RetryAfter
-// reports false if there is no delay, or if the delay is malformed, zero, negative or past.
+// RetryAfter returns the delay that a response requests in its headers. It first reads
+// Retry-After-Ms, which some LLM services send, and then Retry-After. The value of Retry-After is
+// either a number of seconds, possibly with a fraction, or an HTTP date, from which now is
+// subtracted. RetryAfter returns false if there is no delay, or if the delay is malformed, zero,
+// negative or in the past.
 //
 // Source: RFC 9110, sections 10.2.3 and 5.6.7.
 func RetryAfter(header http.Header, now time.Time) (time.Duration, bool) {
@@ -46,8 +47,8 @@ func parseNumber(s string, unit time.Duration) (time.Duration, bool) {
 	return d, d > 0
 }
 
-// saturate converts a number of nanoseconds to a Duration, or to the longest Duration if the number
-// is too large.
+// saturate converts a number of nanoseconds to a Duration. If the number is too large, it returns
+// the longest Duration.
 func saturate(ns float64) time.Duration {
 	if ns >= math.MaxInt64 {
 		return math.MaxInt64

@@ -11,11 +11,11 @@ import (
 type Delta struct {
 	RunID   string         `json:"run_id,omitempty"`
 	Address record.Address `json:"address"` // of the call; zero outside a run
-	Attempt int            `json:"attempt"` // from 0; the output of a higher attempt replaces that of lower ones
+	Attempt int            `json:"attempt"` // from 0; the output of a later attempt replaces that of earlier ones
 	Part    Part           `json:"part"`
 	Index   int            `json:"index,omitempty"` // of the tool call that the piece belongs to
 	Name    string         `json:"name,omitempty"`  // of the requested tool, or of the source of the progress
-	ID      string         `json:"id,omitempty"`    // the ID that the model gave the tool call; set in at least one piece if it is known before the end
+	ID      string         `json:"id,omitempty"`    // the model's ID for the tool call; set in at least one piece if it is known before the end
 	Text    string         `json:"text,omitempty"`
 }
 
@@ -27,7 +27,7 @@ const (
 	PartBegin     Part = iota + 1 // an attempt begins: what earlier attempts and calls inside them have shown is void
 	PartText                      // the answer
 	PartReasoning                 // the model's thoughts
-	PartToolCall                  // the arguments of tool call Index, which asks for the tool Name
+	PartToolCall                  // the arguments of tool call Index, which requests the tool Name
 	PartProgress                  // what a tool reports about its progress
 	PartEnd                       // what the attempt has shown so far is complete; only an agent or a tool may show more
 	partEnd

@@ -10,9 +10,10 @@ import (
 	"github.com/reprise-go/reprise/record/redact"
 )
 
-// Redact returns a function for [Watch] that passes the deltas on to next with their texts
-// redacted. A secret is recognized across deltas: text that may be the beginning of a secret is
-// held back, as [redact.Stream] describes, until more text arrives or the attempt ends.
+// Redact returns a function for [Watch] that redacts the texts of deltas and passes the deltas on
+// to next. A secret is recognized even if it is split across deltas: text that may be the beginning
+// of a secret is held back, as [redact.Stream] describes, until more text arrives or the attempt
+// ends.
 //
 // Deltas of different calls do not wait for each other. The deltas of one call are passed to next
 // in order.
@@ -29,12 +30,12 @@ type deltaRedaction struct {
 	next      func(Delta)
 
 	mu    sync.Mutex
-	calls map[callKey]*redactedCall // the calls that produce texts; at most maxCalls
+	calls map[callKey]*redactedCall // the calls that produce text; at most maxCalls
 	shown uint64                    // the number of deltas so far
 }
 
-// maxCalls is the number of calls that are remembered. An attempt that was abandoned never emits
-// PartEnd, and calls that users define need not emit it.
+// maxCalls is the maximum number of calls that are remembered. A limit is needed because an
+// abandoned attempt never emits PartEnd, and because calls that users define need not emit it.
 const maxCalls = 4096
 
 type callKey struct {
@@ -45,7 +46,7 @@ type callKey struct {
 // A redactedCall holds what the latest attempt of a call has produced.
 type redactedCall struct {
 	attempt int
-	last    uint64 // the number of its last delta; guarded by deltaRedaction.mu
+	last    uint64 // the number of the call's last delta; guarded by deltaRedaction.mu
 
 	mu    sync.Mutex
 	texts []*redactedText // in the order in which they began
@@ -59,8 +60,8 @@ type redactedText struct {
 }
 
 // call returns the call that produced d, or nil if d is from an abandoned attempt. It remembers a
-// call only from the call's first text on, and until an attempt ends, since a call without texts
-// may never emit PartEnd.
+// call only from the call's first text until an attempt ends, because a call without texts may
+// never emit PartEnd.
 func (r *deltaRedaction) call(d *Delta) *redactedCall {
 	key := callKey{d.RunID, d.Address}
 	r.mu.Lock()
@@ -141,7 +142,7 @@ func (r *deltaRedaction) reveal(t *redactedText, piece string) {
 	r.next(d)
 }
 
-// finish passes on the text that was held back.
+// finish passes on any text that was held back.
 func (r *deltaRedaction) finish(c *redactedCall) {
 	for _, t := range c.texts {
 		if rest := t.stream.End(); rest != "" || t.originalName != t.last.Name {

@@ -23,8 +23,8 @@ func TestRedactionRemembersOnlyCallsThatProduceTexts(t *testing.T) {
 	assert.Empty(t, d.calls)
 }
 
-// An abandoned attempt never emits PartEnd, so the number of remembered calls is limited. A call that
-// continues to emit text is not forgotten.
+// An abandoned attempt never emits PartEnd, so the number of remembered calls is limited. A call
+// that keeps emitting text is not forgotten.
 func TestRedactionForgetsTheCallsThatHaveBeenSilentLongest(t *testing.T) {
 	d := &deltaRedaction{redaction: redact.Func(strings.Clone), next: func(Delta) {}, calls: make(map[callKey]*redactedCall)}
 	d.show(Delta{RunID: "first", Part: PartText, Text: "It"})

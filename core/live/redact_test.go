@@ -40,7 +40,7 @@ func TestRedactionSeesASecretThatSpansDeltas(t *testing.T) {
 	}
 }
 
-// An attempt that was abandoned emits no PartEnd.
+// An abandoned attempt emits no PartEnd.
 func TestRedactionShowsNothingOfAnAbandonedAttemptLater(t *testing.T) {
 	var s seen
 	watch := live.Redact(redact.Func(strings.Clone), s.watch)
@@ -53,7 +53,8 @@ func TestRedactionShowsNothingOfAnAbandonedAttemptLater(t *testing.T) {
 	assert.Equal(t, "whole", s.text(live.PartText))
 }
 
-// No line of a private key is shown before its last line has arrived, however long the key is.
+// No line of a private key is shown before its last line has arrived, no matter how long the key
+// is.
 func TestNothingOfALongSecretIsShownBeforeItsEnd(t *testing.T) {
 	rules, err := redact.New(`(?s)-----BEGIN [A-Z ]+-----.*?-----END [A-Z ]+-----`)
 	require.NoError(t, err)
@@ -68,7 +69,7 @@ func TestNothingOfALongSecretIsShownBeforeItsEnd(t *testing.T) {
 	assert.Equal(t, "It is\n(redacted)\nas you know", s.text(live.PartText), "nothing else is held back")
 }
 
-// A slow redaction, or one that hangs, holds up only its own call.
+// A redaction that is slow or hangs holds up only its own call.
 func TestNoCallWaitsForTheRedactionOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leave := make(chan struct{})

@@ -20,9 +20,9 @@ type watcher struct {
 // Records and results are the same as without Watch, except that attempts of LLMs get the attribute
 // first_token. A call that is recalled from restored history emits nothing.
 //
-// The goroutines of the calls call f, several at a time, and wait for it: f must be safe for
-// concurrent use, and fast. If f panics, it is not called again. Watching a context that is already
-// watched adds f to the other functions.
+// f is called on the goroutines of the calls, which wait for it, and several calls to f may be made
+// at the same time: f must be safe for concurrent use, and fast. If f panics, it is not called
+// again. Watching a context that is already watched adds f to the other functions.
 func Watch(ctx context.Context, f func(Delta)) context.Context {
 	if f == nil {
 		return ctx
@@ -33,8 +33,8 @@ func Watch(ctx context.Context, f func(Delta)) context.Context {
 
 // Divert returns a context whose calls, at any depth, pass what they produce only to f: functions
 // that watch ctx do not see it. Divert is for a handler that decides which of these deltas to show.
-// The handler emits them as deltas of its own call, by calling [Emit] with its own context. f is
-// called as [Watch] describes.
+// To show a delta, the handler emits it as a delta of its own call, by calling [Emit] with its own
+// context. f is called as [Watch] describes.
 func Divert(ctx context.Context, f func(Delta)) context.Context {
 	if f == nil {
 		f = func(Delta) {}

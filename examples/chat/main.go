@@ -93,7 +93,7 @@ func end(ctx context.Context, err error) error {
 	return err
 }
 
-// read sends the lines of in to lines. It runs until the program ends.
+// read sends the lines of in to the channel lines. It runs until the program ends.
 func read(in io.Reader, lines chan<- string) {
 	defer close(lines)
 	for scanner := bufio.NewScanner(in); scanner.Scan(); {

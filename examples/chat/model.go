@@ -16,8 +16,8 @@ type model struct {
 	scripted *openaitest.Server
 }
 
-// connect returns a model of the service configured in the environment, or else a scripted one on
-// the loopback interface.
+// connect returns a model from the service configured in the environment, or else a scripted model
+// on the loopback interface.
 func connect(name string) (*model, error) {
 	if os.Getenv("OPENAI_API_KEY") != "" {
 		return &model{actor: openai.New(name)}, nil
@@ -31,7 +31,7 @@ func connect(name string) (*model, error) {
 
 func (m *model) Close() {
 	if m.scripted != nil {
-		_ = m.scripted.Close() // a Forever script has no unplayed steps
+		_ = m.scripted.Close() // a Forever script has no steps that could be left unplayed
 	}
 }
 
@@ -41,7 +41,8 @@ var (
 	asksTime   = regexp.MustCompile(`(?i)\btime\b`)
 )
 
-// nextTurn plays the model: it remembers the names that it has been told, and looks up the time.
+// nextTurn plays the role of the model: it remembers names that it has been told, and looks up the
+// time.
 func nextTurn(req openaitest.Request) openaitest.Step {
 	last := req.LastMessage()
 	switch {

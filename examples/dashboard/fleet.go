@@ -38,14 +38,14 @@ type fleet struct {
 	mu       sync.Mutex
 	open     int            // number of open runs
 	waiting  map[string]job // runs that wait for an answer
-	answered []string       // answered runs that have not been resumed
+	answered []string       // runs that have been answered but not yet resumed
 	ended    []string       // oldest first
 }
 
 // A generator makes jobs of one kind.
 type generator struct {
 	share float64 // fraction of all runs
-	asks  bool    // whether its runs may ask a question
+	asks  bool    // whether the jobs' runs may ask a question
 	next  func() job
 }
 
@@ -86,7 +86,7 @@ func (f *fleet) work(ctx context.Context, rate float64) {
 	}
 }
 
-// begin starts a run, unless there are too many.
+// begin starts a run, unless there are already too many.
 func (f *fleet) begin(ctx context.Context) {
 	f.mu.Lock()
 	full, quiet := f.open >= maxOpen, len(f.waiting) < maxWaiting
@@ -110,7 +110,7 @@ func (f *fleet) resumeAnswered(ctx context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, id := range f.answered {
-		if j, ok := f.waiting[id]; ok { // otherwise it is still being closed, and noteClosed will see the answer
+		if j, ok := f.waiting[id]; ok { // otherwise the run is still being closed, and noteClosed will see the answer
 			delete(f.waiting, id)
 			f.start(ctx, id, j)
 		}
@@ -145,7 +145,7 @@ func (f *fleet) run(ctx context.Context, id string, j job) error {
 
 // noteClosed updates the fleet after a run was closed.
 func (f *fleet) noteClosed(ctx context.Context, id string, j job, status snapshot.Status) error {
-	ctx = context.WithoutCancel(ctx) // also needed when the program ends
+	ctx = context.WithoutCancel(ctx) // this is also needed when the program ends
 	if status != snapshot.StatusPaused {
 		return f.noteEnd(ctx, id)
 	}
@@ -155,7 +155,7 @@ func (f *fleet) noteClosed(ctx context.Context, id string, j job, status snapsho
 	f.mu.Unlock()
 	questions, err := state.Questions(ctx, f.store, id)
 	if err == nil && len(questions) == 0 {
-		f.resume(id) // answered while the run was being closed
+		f.resume(id) // the run was answered while it was being closed
 	}
 	return err
 }
@@ -185,7 +185,7 @@ func (f *fleet) resume(id string) {
 	}
 }
 
-// log adds a line to the log of the run.
+// log adds a line to the run's log.
 func log(ctx context.Context, severity slog.Level, message string, metadata map[string]any) {
 	state.From(ctx).Log(severity, message, metadata)
 }

@@ -22,8 +22,8 @@ type Item struct {
 	SKU int `json:"sku"`
 }
 
-// importJobs returns a function that makes import jobs. These jobs make many parallel calls, so a
-// rate limit affects them most.
+// importJobs returns a function that makes import jobs. These jobs make many calls in parallel, so
+// a rate limit affects them most.
 func importJobs(w *world) func() job {
 	agent := importAgent(w)
 	first := 1000

@@ -77,7 +77,7 @@ func main() {
 	}
 }
 
-// serve runs the agents and the page until ctx ends.
+// serve runs the agents and serves the page until ctx ends.
 func serve(ctx context.Context, f flags) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", f.addr)
 	if err != nil {
@@ -111,8 +111,8 @@ func serve(ctx context.Context, f flags) error {
 	return errors.Join(err, shutDown(dash, server))
 }
 
-// shutDown closes the event streams, which would not end by themselves, and the server.
-// The streams have half a second to end.
+// shutDown closes the event streams, which would not end by themselves, and the server. The streams
+// get half a second to end.
 func shutDown(dash *streamer.Handler, server *http.Server) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 	defer cancel()

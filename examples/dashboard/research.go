@@ -40,8 +40,8 @@ func researchJobs(w *world) func() job {
 	}
 }
 
-// researchAgent returns an agent that plans, has another agent read sources in parallel, and writes
-// a report.
+// researchAgent returns an agent that makes a plan, has another agent read sources in parallel, and
+// writes a report.
 func researchAgent(w *world) actors.Agent[Topic, string] {
 	model, reader := modelOf(w, "large_model"), readerAgent(w)
 	return decorators.Agent("researcher", "Finds out about a topic.", func(ctx context.Context, t Topic) (string, error) {

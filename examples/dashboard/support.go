@@ -45,8 +45,8 @@ func supportJobs(w *world) func() job {
 // approvalAbove is the largest refund, in euros, that needs no approval.
 const approvalAbove = 120
 
-// supportAgent returns an agent that classifies a ticket, refunds the amount, after
-// approval if it is large, and replies.
+// supportAgent returns an agent that classifies a ticket, refunds the amount (after approval, if
+// the amount is large), and replies.
 func supportAgent(w *world) actors.Agent[Ticket, string] {
 	model := modelOf(w, "small_model")
 	find := decorators.Tool("find_order", "Looks up an order.", func(ctx context.Context, t Ticket) (string, error) {

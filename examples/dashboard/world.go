@@ -66,7 +66,7 @@ func (w *world) askModel(ctx context.Context) error {
 	return nil
 }
 
-// askService simulates a web service call, which may hang or fail with one of errs.
+// askService simulates a call to a web service, which may hang or fail with one of errs.
 func (w *world) askService(ctx context.Context, errs ...error) error {
 	luck, failureRate := w.roll(), 0.08
 	if w.stormy() {

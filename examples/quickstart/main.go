@@ -112,7 +112,7 @@ func run(f flags) error {
 	}
 	answer, err := assistant.Call(st.Context(context.Background()), actors.Ask(f.question))
 	closeErr := st.Close()
-	records.Close() // all lines are written before the answer
+	records.Close() // so that all lines are written before the answer
 	if err == nil {
 		fmt.Fprintf(console, "\n%s\n\n", answer.Text)
 	}

@@ -21,8 +21,8 @@ type model struct {
 	scripted *openaitest.Server
 }
 
-// connectModel returns a model of the service configured in the environment, or else a scripted one
-// on the loopback interface.
+// connectModel returns a model from the service configured in the environment, or else a scripted
+// model on the loopback interface.
 func connectModel(name string) (*model, error) {
 	if os.Getenv("OPENAI_API_KEY") != "" {
 		return &model{llm: openai.New(name)}, nil
@@ -47,9 +47,8 @@ func (m *model) Close() {
 
 var fileName = regexp.MustCompile(`in the file (\S+)\.$`)
 
-// nextTurn plays the model: it asks for a file that it must not read, gets an error,
-// reads the right file, asks for the weather of each city in it, and compares the
-// results.
+// nextTurn plays the role of the model: it asks for a file that it must not read, gets an error,
+// reads the right file, asks for the weather in each city listed there, and compares the results.
 func nextTurn(req openaitest.Request) openaitest.Step {
 	results := req.ToolResults()
 	file := fileName.FindStringSubmatch(req.Messages[0].Content)[1]

@@ -22,7 +22,7 @@ type weatherService struct {
 	requests int
 }
 
-// refusedRequests is the number of requests that the service refuses.
+// refusedRequests is the number of requests that the service refuses at first.
 const refusedRequests = 2
 
 func startWeatherService() (*weatherService, error) {
@@ -37,7 +37,7 @@ func startWeatherService() (*weatherService, error) {
 	go func() {
 		defer close(s.served)
 		if err := s.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			panic(err) // a loopback listener is not expected to fail
+			panic(err) // a listener on the loopback interface is not expected to fail
 		}
 	}()
 	return s, nil

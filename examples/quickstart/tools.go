@@ -27,11 +27,11 @@ var sampleCities []byte
 type workspace struct {
 	root *os.Root
 	name string // name of the file to read
-	temp string // directory removed by Close; empty if the file is the user's
+	temp string // directory that Close removes; empty if the file is the user's own
 }
 
-// openWorkspace opens the directory of file. If file is empty, it creates a directory
-// with the sample file.
+// openWorkspace opens the directory that contains file. If file is empty, it creates a directory
+// that contains the sample file.
 func openWorkspace(file string) (*workspace, error) {
 	w := new(workspace)
 	if file == "" {

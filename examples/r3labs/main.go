@@ -41,7 +41,7 @@ func run(ctx context.Context) error {
 	server.OnSubscribe = func(string, *sse.Subscriber) { connected.Done() }
 	server.CreateStream("orders")
 
-	// Add the runs. The guard must serve the requests: without it, a client that does not read
+	// Add the runs. The guard must serve the requests: without it, a client that stops reading
 	// would block all other clients of a stream.
 	guard := r3labs.Guard(server, 10*time.Second)
 	pub, err := r3labs.New(server, r3labs.Options{Guard: guard})

@@ -88,9 +88,9 @@ type Publication struct {
 	Text  string `json:"text"`
 }
 
-// write creates the report's file atomically. It writes a draft and then links the draft
-// to the final name. A killed process may have left a draft that is already linked, so
-// an existing draft is removed, not overwritten.
+// write creates the report's file atomically: it writes a draft and then links the draft to the
+// final name. A killed process may have left behind a draft that is already linked, so an existing
+// draft is removed rather than overwritten.
 func (p Publication) write(dir, name string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	process.Main(m, process.Programs{
 		"write": func(args ...string) error {
 			f := flags{dir: args[0], answer: "y", subject: "tea", model: "m"}
-			ctx := live.Watch(context.Background(), func(live.Delta) {}) // stream replies, so that they can be cut in the middle
+			ctx := live.Watch(context.Background(), func(live.Delta) {}) // stream replies, so that they can be cut off in the middle
 			return run(ctx, f, os.Stdin, os.Stdout, os.Stderr)
 		},
 		"research": func(...string) error {
@@ -68,8 +68,8 @@ func published(t *testing.T, dir string) []string {
 	return names
 }
 
-// The model is called at most once for each turn and once more for each kill, the answer is the
-// same, and the approved report is published once.
+// The model is called at most once for each turn and once more for each kill, the answer is always
+// the same, and the approved report is published once.
 func TestResumesAfterAKillAtAnyPoint(t *testing.T) {
 	kills := 8
 	if os.Getenv(longForm) != "" {
@@ -114,8 +114,8 @@ func TestResumesAfterAKillAtAnyPoint(t *testing.T) {
 	}
 }
 
-// A killed process may have left a draft that is linked to the report. The repeated
-// call does not change the report, and removes the draft.
+// A killed process may have left behind a draft that is linked to the report. The repeated call
+// does not change the report, and removes the draft.
 func TestARepeatedPublicationLeavesNoDraft(t *testing.T) {
 	dir := t.TempDir()
 	const name = "report-1.md"

@@ -40,7 +40,7 @@ func main() {
 
 type flags struct{ dir, answer, subject, model string }
 
-// run starts or continues writing the report and prints it.
+// run starts or continues writing the report, and then prints it.
 func run(ctx context.Context, f flags, in io.Reader, out, progress io.Writer) error {
 	model, err := connect(f.model)
 	if err != nil {
@@ -95,7 +95,7 @@ func decide(ctx context.Context, store snapshot.Store, waiting *core.Interrupted
 	}
 	err := state.Answer(ctx, store, runID, waiting.Question, "", approval(answer))
 	if errors.Is(err, state.ErrAnswered) {
-		return nil // answered by a process that was killed before it could continue
+		return nil // a process answered it, and was killed before it could continue
 	}
 	return err
 }

@@ -19,11 +19,11 @@ type model struct {
 	scripted *openaitest.Server
 }
 
-// unlimitedRetries is the retry configuration of the model, which is asked until it answers.
+// unlimitedRetries is the model's retry configuration: the model is asked until it answers.
 var unlimitedRetries = actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited, InitialDelay: 50 * time.Millisecond})
 
-// connect returns a model of the service configured in the environment, or else a scripted one on
-// the loopback interface.
+// connect returns a model from the service configured in the environment, or else a scripted model
+// on the loopback interface.
 func connect(name string) (*model, error) {
 	if os.Getenv("OPENAI_API_KEY") != "" {
 		return &model{llm: openai.New(name, unlimitedRetries)}, nil
@@ -37,11 +37,11 @@ func connect(name string) (*model, error) {
 
 func (m *model) Close() {
 	if m.scripted != nil {
-		_ = m.scripted.Close() // a Forever script has no unplayed steps
+		_ = m.scripted.Close() // a Forever script has no steps that could be left unplayed
 	}
 }
 
-// nextTurn plays the model, depending on the state of the conversation.
+// nextTurn plays the role of the model, depending on the state of the conversation.
 func nextTurn(req openaitest.Request) openaitest.Step {
 	var step openaitest.Step
 	if offers(req, "fetch") {
@@ -61,7 +61,7 @@ func offers(req openaitest.Request, tool string) bool {
 	return false
 }
 
-// read plays the model of the reader.
+// read plays the role of the reader's model.
 func read(req openaitest.Request) openaitest.Step {
 	if results := req.ToolResults(); len(results) > 0 {
 		return openaitest.Text(texts(results))
@@ -73,8 +73,8 @@ func read(req openaitest.Request) openaitest.Step {
 	return openaitest.ToolCalls(calls...)
 }
 
-// research plays the model of the researcher: it searches for three phrases, has the
-// pages read, publishes the report, and answers, at first with an incomplete report.
+// research plays the role of the researcher's model: it searches for three phrases, has the pages
+// read, publishes the report, and answers, at first with an incomplete report.
 func research(req openaitest.Request) openaitest.Step {
 	var topic Topic
 	for _, m := range req.Messages {

@@ -43,8 +43,8 @@ func start(dir string, worker bool) error {
 	return demonstrate(dir)
 }
 
-// demonstrate kills the first worker during a wait, lets a second one finish, and shows
-// the effects of both.
+// demonstrate kills the first worker during a wait, lets a second worker finish, and shows the
+// effects of both.
 func demonstrate(dir string) error {
 	fmt.Println("The first process books a trip. It is killed while it waits for a retry.")
 	if err := runWorker(dir, "process 1", "Retrying (attempt 3/"); err != nil {

@@ -24,7 +24,7 @@ type Trip struct {
 	To string `json:"to"`
 }
 
-// work starts or resumes the run; the program is the same for both.
+// work starts or resumes the run. The program is the same in both cases.
 func work(ctx context.Context, dir string) error {
 	store, err := filestore.New(dir)
 	if err != nil {
@@ -52,7 +52,7 @@ func formatReport(r state.Report) string {
 	return fmt.Sprintf("%d %s restored, %d executed", r.Restored, calls, r.Executed)
 }
 
-// travelAgent returns an agent that books, pays and sends a mail, in this order.
+// travelAgent returns an agent that books a trip, pays for it and sends a mail, in this order.
 func travelAgent(dir string) actors.Agent[Trip, string] {
 	effect := func(name string) error { return appendLine(filepath.Join(dir, effectsFile), name) }
 	book := decorators.Tool("book_flight", "Books a flight.", func(_ context.Context, in Trip) (string, error) {

@@ -23,8 +23,8 @@ type Section struct {
 	Number int    `json:"number"`
 }
 
-// write simulates a call to a service. It takes two seconds, and every third section
-// fails at first.
+// write simulates a call to a service. It takes two seconds, and every third section fails the
+// first time.
 var write = decorators.Tool("write_section", "Writes one section.", func(ctx context.Context, in Section) (string, error) {
 	select {
 	case <-time.After(2 * time.Second):

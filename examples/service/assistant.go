@@ -44,7 +44,7 @@ func countUserMessages(messages []actors.Message) (n int) {
 //go:embed chat.html
 var chatPage []byte
 
-// serveChat serves the page of the chat, which uses the public HTTP API.
+// serveChat serves the chat page, which uses the public HTTP API.
 func serveChat(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = w.Write(chatPage)

@@ -30,7 +30,7 @@ func register(r *runner.Runner) error {
 	return nil
 }
 
-// welcome returns the commands that start runs.
+// welcome returns a text with commands that start runs.
 func welcome(url string) string {
 	post := func(path, body string) string {
 		return fmt.Sprintf("  curl -s %s%s -H 'Content-Type: application/json' -d '%s'\n", url, path, body)

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 
 func TestUnknownArgumentIsRefused(t *testing.T) { process.RefusesArguments(t, "service") }
 
-// begin starts the program and returns it with its URL.
+// begin starts the program, and returns its process and its URL.
 func begin(t *testing.T, dir string) (*exec.Cmd, string) {
 	cmd := process.Command(t, "service", "-addr", "127.0.0.1:0", "-dir", dir)
 	cmd.Stderr = os.Stderr
@@ -65,8 +65,8 @@ func until(t *testing.T, url, run, name string) {
 	}
 }
 
-// TestKilledServiceContinues kills the program while one run makes a call and another
-// waits for an answer, which is sent to the next process.
+// TestKilledServiceContinues kills the program while one run makes a call and another run waits for
+// an answer. The answer is then sent to the next process.
 func TestKilledServiceContinues(t *testing.T) {
 	dir := t.TempDir()
 	first, url := begin(t, dir)
@@ -87,8 +87,8 @@ func TestKilledServiceContinues(t *testing.T) {
 	require.NoError(t, second.Wait())
 }
 
-// TestKilledChatAnswersInTheEnd kills the service while it streams an answer. The next
-// process returns the complete answer, once.
+// TestKilledChatAnswersInTheEnd kills the service while it streams an answer. The next process must
+// return the complete answer, once.
 func TestKilledChatAnswersInTheEnd(t *testing.T) {
 	dir := t.TempDir()
 	first, url := begin(t, dir)
@@ -125,8 +125,8 @@ func TestKilledChatAnswersInTheEnd(t *testing.T) {
 	require.NoError(t, second.Wait())
 }
 
-// completed waits until the end of the last turn is stored, which happens shortly after its event,
-// and returns that turn. The thread must have the given number of turns.
+// completed waits until the end of the last turn is stored, which happens shortly after the turn's
+// last event, and returns that turn. The thread must have the given number of turns.
 func completed(t *testing.T, client *streamer.Client, number int) streamer.ThreadTurn {
 	t.Helper()
 	for {

@@ -1,6 +1,6 @@
-// Tutorial is the program of docs/first-agent.md: an agent that reserves a table and confirms it by
+// Tutorial is the program in docs/first-agent.md: an agent that reserves a table and confirms it by
 // mail. The mail service is down until the file mail-is-up exists. Kill the program while it waits,
-// create the file, and run it again.
+// create the file, and run the program again.
 //
 //	go run ./examples/tutorial
 package main

@@ -25,12 +25,12 @@ type Question struct {
 	Text string `json:"text" jsonschema:"what the guest is asked"`
 }
 
-// askGuest returns the answer of a guest.
+// askGuest returns a guest's answer.
 func askGuest(ctx context.Context, in Question) (string, error) {
 	return core.Await[string](ctx, in.Text)
 }
 
-// end prints why a run's call returned an error, and returns the exit status of the program.
+// end prints why a run's call returned an error, and returns the program's exit status.
 func end(runID string, err error) int {
 	switch {
 	case errors.Is(err, core.ErrAwaiting):
@@ -136,7 +136,7 @@ func TestPaymentThatWasCutOffIsNotRepeated(t *testing.T) {
 	})
 }
 
-// The program at the end of docs/first-agent.md.
+// This is the program at the end of docs/first-agent.md.
 func carefulHost(model actors.LLM, pay func(context.Context, Payment) (string, error)) actors.Agent[actors.Prompt, actors.Answer] {
 	return actors.NewAgent("host", model, actors.WithTools(
 		decorators.Tool("ask_guest", "Asks a guest.", func(ctx context.Context, in Question) (string, error) {

@@ -19,7 +19,7 @@ type Order struct {
 	Euros int    `json:"euros"`
 }
 
-// assistant is the agent of the chat, whose refunds need approval.
+// assistant returns the agent of the chat. Its refunds need approval.
 func assistant(llm actors.LLM) conversation.Agent {
 	refund := decorators.Tool("refund", "Refunds an order.", func(_ context.Context, in Order) (string, error) {
 		return fmt.Sprintf("%d € were paid back for order %s", in.Euros, in.Order), nil
@@ -32,8 +32,8 @@ const (
 	busyTime = 2 * time.Second
 )
 
-// startModel starts the script that plays the model. To use a service instead, remove this
-// function, and pass the service's model and key to openai.New, without WithBaseURL.
+// startModel starts the script that plays the role of the model. To use a service instead, remove
+// this function, and pass the service's model and key to openai.New, without WithBaseURL.
 func startModel() (*openaitest.Server, error) {
 	var mu sync.Mutex
 	wasBusy := make(map[int]bool) // by number of messages

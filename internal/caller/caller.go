@@ -29,7 +29,7 @@ func (c Caller) AddTo(m *snapshot.Metadata) {
 	m.Custom = custom
 }
 
-// Of returns the caller of a run; ok is false if it has none.
+// Of returns the caller of a run; ok is false if the run has none.
 func Of(m *snapshot.Metadata) (c Caller, ok bool) {
 	c = Caller{m.Custom[callerKey], m.Custom[signalKey]}
 	return c, c.RunID != "" && c.Signal != ""

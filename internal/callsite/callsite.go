@@ -15,7 +15,7 @@ const (
 
 // A Site is the part of an address that is shared by calls with the same name in the same scope. It
 // is comparable and as small as a pointer.
-type Site struct{ handle unique.Handle[parts] } // interned: this halves the size of a record
+type Site struct{ handle unique.Handle[parts] } // interned, which halves the size of a record
 
 type parts struct {
 	scope  string // the path of the scope that numbers the calls; empty at the root
@@ -23,8 +23,8 @@ type parts struct {
 	branch bool   // the scope belongs to a group
 }
 
-// Of returns the site for calls in the scope with the given path. The name is an escaped segment, as
-// package segment makes it, or the number of a branch.
+// Of returns the site for calls in the scope with the given path. The name is either an escaped
+// segment, as package segment makes it, or the number of a branch.
 func Of(path, name string) Site {
 	around := path[strings.LastIndexByte(path, '/')+1:]
 	return Site{unique.Make(parts{path, name, strings.HasPrefix(around, segment.GroupPrefix)})}
@@ -33,7 +33,7 @@ func Of(path, name string) Site {
 // Call returns the nth call of the site, counted from 1.
 func (s Site) Call(nth int) Call { return Call{s, nth} }
 
-// A Call is a site and the number of a call there. The zero Call is the run itself.
+// A Call is a site together with the number of a call there. The zero Call is the run itself.
 type Call struct {
 	site Site
 	nth  int // from 1; 0 for the zero Call

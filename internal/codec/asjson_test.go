@@ -16,7 +16,7 @@ import (
 	"github.com/reprise-go/reprise/internal/codec"
 )
 
-// reply has no exported field.
+// reply has no exported fields.
 type reply struct{ text string }
 
 func (r reply) MarshalJSON() ([]byte, error) {
@@ -139,7 +139,7 @@ type twoEmbedded struct {
 	Other
 }
 
-// Other has the same methods as Exported: a struct that embeds both has none of them.
+// Other has the same methods as Exported, so a struct that embeds both has none of them.
 type Other struct{ s string }
 
 func (o Other) MarshalJSON() ([]byte, error)     { return json.Marshal(o.s) }
@@ -214,7 +214,7 @@ func (huge) MarshalJSON() ([]byte, error) {
 }
 func (*huge) UnmarshalJSON([]byte) error { return nil }
 
-// recordedBefore returns a value in the old form, encoded by its kind.
+// recordedBefore returns a value in the old form, in which it is encoded by its kind.
 func recordedBefore(t *testing.T, v any) []byte {
 	t.Helper()
 	data, err := codec.EncodeBefore(v)

@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-go/reprise/internal/codec"
 )
 
-// benchItem is a struct like those that programs return from calls.
+// benchItem is a struct like those that calls typically return.
 type benchItem struct {
 	ID    string   `json:"id"`
 	Name  string   `json:"name,omitempty"`

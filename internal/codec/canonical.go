@@ -22,7 +22,7 @@ func Hash(data []byte) (hash [16]byte, err error) {
 // sorted by name. This includes nested values. Canonical works in place if it can.
 func Canonical(data []byte) ([]byte, error) {
 	if rest, n := skipFlat(data, 0, 1); n == 1 && len(rest) == 0 {
-		return data, nil // it contains nothing to sort
+		return data, nil // there is nothing to sort
 	}
 	rest, found, err := scan(data)
 	if err != nil {
@@ -36,8 +36,8 @@ func Canonical(data []byte) ([]byte, error) {
 	return data, nil
 }
 
-// canonicalExtensions returns data with its times and JSON in canonical form: equal values have
-// equal bytes.
+// canonicalExtensions returns data with its times and JSON in canonical form, so that equal values
+// have equal bytes.
 func canonicalExtensions(data []byte) []byte {
 	out := NewWriter(make([]byte, 0, len(data)))
 	for w := (walk{data}); len(w.data) > 0; {
@@ -54,7 +54,7 @@ func canonicalExtensions(data []byte) []byte {
 	return out.Finish()
 }
 
-// canonicalJSON returns the JSON with sorted members. Numbers keep their digits.
+// canonicalJSON returns the JSON with its members sorted. Numbers keep their digits.
 func canonicalJSON(text []byte) []byte {
 	v, err := parseJSON(text)
 	if err != nil {
@@ -91,9 +91,8 @@ func (w *walk) sort() {
 	}
 }
 
-// sortPairs writes the pairs, which are slices of body, back into body sorted by
-// key. A map with NaN keys may have several pairs with equal keys; these are
-// sorted by value.
+// sortPairs writes the pairs, which are slices of body, back into body, sorted by key. A map with
+// NaN keys may have several pairs with equal keys; these are sorted by value.
 func sortPairs(body []byte, pairs [][]byte) {
 	slices.SortFunc(pairs, bytes.Compare)
 	copy(body, slices.Concat(pairs...))

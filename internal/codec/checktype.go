@@ -8,8 +8,8 @@ import (
 // CheckType returns an error if values of the type cannot be restored from their encoding. The
 // error is an *[UnsupportedError] if the zero value cannot be encoded, because the type itself, a
 // field or an array element is a channel, a function or the like. There is no such error if only
-// some values cannot be encoded, because the channel is behind a pointer or in a slice that may be
-// empty. The error is a *[LossError] if any part of a value would lose its content.
+// some values cannot be encoded, for example because the channel is behind a pointer or in a slice
+// that may be empty. The error is a *[LossError] if any part of a value would lose its content.
 func CheckType(t reflect.Type) error {
 	if t == nil || holdsNothing(t.Kind()) && !isUnsupported(t.Kind()) && formOf(t) == byKind && readFormOf(t) == byKind {
 		return nil

@@ -8,9 +8,8 @@ import (
 	"slices"
 )
 
-// Encode returns v as msgpack. Struct fields have their JSON names. If a value
-// cannot be encoded, the error is an *[UnsupportedError] that names the path to
-// it.
+// Encode returns v as msgpack. Struct fields have their JSON names. If a value cannot be encoded,
+// the error is an *[UnsupportedError] that contains the path to the value.
 func Encode(v any) ([]byte, error) { return encode(v, encoder{}) }
 
 // EncodeIdentity is like Encode but omits struct fields that are zero, so that a field added to a
@@ -18,12 +17,12 @@ func Encode(v any) ([]byte, error) { return encode(v, encoder{}) }
 // that of its decoded form, in which structs are maps.
 func EncodeIdentity(v any) ([]byte, error) { return encodeIdentity(v, encoder{}) }
 
-// EncodeIdentityOfAny is like EncodeIdentity, but for a value that is stored as an any. Its type is
-// not known when it is decoded.
+// EncodeIdentityOfAny is like EncodeIdentity, but for a value that is stored as an any, so that its
+// type is unknown when it is decoded.
 func EncodeIdentityOfAny(v any) ([]byte, error) { return encodeIdentity(v, encoder{untyped: true}) }
 
-// EncodeBefore is like Encode, but uses the old form, in which no values are encoded as JSON
-// and times have no offset. Older records contain hashes of that form.
+// EncodeBefore is like Encode, but uses the old form, in which no values are encoded as JSON and
+// times have no offset. Older records contain hashes of the old form.
 func EncodeBefore(v any) ([]byte, error) { return encode(v, encoder{old: true}) }
 
 // EncodeIdentityBefore is like EncodeIdentity, but uses the old form (see
@@ -45,7 +44,7 @@ func encode(v any, how encoder) ([]byte, error) {
 	how.w.out = e.w.out[:0]
 	*e = how
 	err := safely(func() error { return e.any(v) })
-	switch problem := err.(type) { //nolint:errorlint // the encoder's own error, not one in a method's error
+	switch problem := err.(type) { //nolint:errorlint // the encoder's own error, not one that a method returned
 	case nil:
 	case *UnsupportedError:
 		return nil, problem
@@ -60,20 +59,20 @@ func encode(v any, how encoder) ([]byte, error) {
 	return data, nil
 }
 
-// Decode reads the msgpack in data into v, which must be a pointer. Bytes after
-// the value are an error.
+// Decode reads the msgpack in data into v, which must be a pointer. It is an error if bytes follow
+// the value.
 func Decode(data []byte, v any) error { return decode(data, v, false) }
 
-// DecodeKnown is like Decode, but fails with ErrUnknownField if data contains a struct field that
-// the type of v lacks.
+// DecodeKnown is like Decode, but returns ErrUnknownField if data contains a struct field that the
+// type of v lacks.
 func DecodeKnown(data []byte, v any) error { return decode(data, v, true) }
 
 // ErrUnknownField is wrapped by the error that DecodeKnown returns for an unknown field.
 var ErrUnknownField = errors.New("unknown field")
 
 func decode(data []byte, v any, known bool) (err error) {
-	// The decoders below need complete data: they allocate as much as a length in the data asks
-	// for.
+	// The decoders below need complete data, because they allocate as much as a length in the data
+	// requests.
 	if err := skipAll(data); err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func TestDecodeReturnsWhatWasEncoded(t *testing.T) {
 	var out sample
 	require.NoError(t, codec.Decode(data, &out))
 	assert.True(t, in.At.Equal(out.At))
-	out.At, out.Next.At = in.At, in.Next.At // equal instants, whatever the location
+	out.At, out.Next.At = in.At, in.Next.At // the instants are equal, but the locations may differ
 	assert.Equal(t, in, out)
 }
 
@@ -257,7 +257,7 @@ func Example() {
 	// Output: {"city":"Oslo"} <nil>
 }
 
-// greedy sets flags of the encoder and the decoder that it gets, and fails.
+// greedy sets flags of the encoder and decoder that are passed to it, and then fails.
 type greedy struct{ A int }
 
 func (greedy) EncodeMsgpack(enc *msgpack.Encoder) error {

@@ -13,8 +13,8 @@ import (
 
 // A Difference is a part in which two encoded values differ.
 type Difference struct {
-	Path     string // such as items[2].price; empty for the whole
-	Was, Now any    // nil for the value that lacks the part
+	Path     string // such as items[2].price; empty for the whole value
+	Was, Now any    // nil on the side that lacks the part
 }
 
 // Differences returns at most limit parts in which two encoded values differ.
@@ -59,9 +59,9 @@ type Lost struct {
 	Value any
 }
 
-// LostBy returns what was lost when the encoded value data was decoded into v:
-// fields that the type of v lacks, unless they are zero. It returns nothing if data
-// is a map but v is not encoded as a map.
+// LostBy returns what was lost when the encoded value data was decoded into v: the fields that the
+// type of v lacks, unless they are zero. It returns nothing if data is a map but v is not encoded
+// as a map.
 func LostBy(data []byte, v any) (all []Lost, err error) {
 	again, err := Encode(v)
 	if err != nil {
@@ -76,11 +76,11 @@ func LostBy(data []byte, v any) (all []Lost, err error) {
 	return all, err
 }
 
-// A visit is called with a part of one value and the part of the other value at the
-// same path, if there is one. It reports whether to compare what is inside.
+// A visit is called with a part of one value and the part of the other value at the same path, if
+// any. It reports whether to compare what is inside these parts.
 type visit func(path string, was, now any, has bool) (deeper bool)
 
-// compare calls visit for the parts of two encoded values.
+// compare calls visit for each part of two encoded values.
 func compare(was, now []byte, visit visit) error {
 	var a, b any
 	if err := Decode(was, &a); err != nil {

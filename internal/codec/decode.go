@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// decoder decodes well-formed bytes. The function for each type is built once.
+// decoder decodes well-formed bytes. The function that decodes a type is built once.
 type decoder struct {
-	refusesUnknown bool // a field that the struct lacks is an error
+	refusesUnknown bool // a field that is missing from the struct is an error
 }
 
 // A decodeFunc decodes one value from data into v, which must be settable, and
@@ -76,7 +76,7 @@ func decodeByKind(t reflect.Type) decodeFunc {
 	return decodeNothing
 }
 
-// decodeNothing decodes a type that cannot be encoded, such as a channel. It accepts only nil.
+// decodeNothing decodes into a type that cannot be encoded, such as a channel. It accepts only nil.
 func decodeNothing(_ *decoder, data []byte, v reflect.Value) ([]byte, error) {
 	if h, rest, _ := next(data); h.kind == kindNil {
 		v.SetZero()
@@ -360,8 +360,8 @@ func decodeStruct(t reflect.Type) decodeFunc {
 	}
 }
 
-// read decodes the field of the struct v. It allocates the embedded structs that
-// contain the field.
+// read decodes the field of the struct v. If embedded structs contain the field, read allocates
+// them.
 func (f *field) read(d *decoder, data []byte, v reflect.Value) (rest []byte, err error) {
 	for i, at := range f.index {
 		if i > 0 && v.Kind() == reflect.Pointer {

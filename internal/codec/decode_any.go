@@ -4,8 +4,8 @@ import "fmt"
 
 // decodeUntyped decodes a value to a type that an interface can hold: nil, bool, int64, uint64 for
 // a number encoded as unsigned, float64, string, time.Time, []any, or map[string]any, in which each
-// key is the text of the original key in JSON. Bytes become a string. A value encoded as JSON
-// becomes the value of that JSON.
+// key is the JSON text of the original key. Bytes become a string. A value encoded as JSON becomes
+// the value of that JSON.
 func decodeUntyped(data []byte) (v any, rest []byte, err error) {
 	w := walk{data}
 	v, err = w.tree(untypedLeaf)

@@ -13,7 +13,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// decodeByMethod returns a function that decodes values of a type with the type's own method.
+// decodeByMethod returns a function that decodes values of a type using the type's own method.
 func decodeByMethod(t reflect.Type, f form) decodeFunc {
 	if f == asMsgpack {
 		return decodeMsgpack
@@ -33,7 +33,7 @@ func decodeByMethod(t reflect.Type, f form) decodeFunc {
 			return decodeUnusual(data, v)
 		}
 		err := safely(func() error {
-			return read(v.Addr().Interface(), append([]byte{}, h.body...)) // the method may keep it
+			return read(v.Addr().Interface(), append([]byte{}, h.body...)) // the method may keep this copy
 		})
 		if err != nil {
 			return nil, refused(data, t, err)
@@ -42,7 +42,7 @@ func decodeByMethod(t reflect.Type, f form) decodeFunc {
 	}
 }
 
-// decodeMsgpack decodes a type with its own msgpack method.
+// decodeMsgpack decodes a type using its own msgpack method.
 func decodeMsgpack(d *decoder, data []byte, v reflect.Value) ([]byte, error) {
 	rest, _ := Skip(data)
 	if data[0] == codeNil {
@@ -63,8 +63,8 @@ func decodeMsgpack(d *decoder, data []byte, v reflect.Value) ([]byte, error) {
 	return rest, nil
 }
 
-// libraryDecoder is the library's decoder with its input, for methods that need
-// one.
+// libraryDecoder is the library's decoder together with its input, for methods that need such a
+// decoder.
 type libraryDecoder struct {
 	data bytes.Reader
 	dec  *msgpack.Decoder
@@ -84,14 +84,14 @@ func (d *decoder) custom(into msgpack.CustomDecoder, value []byte) error {
 	if err != nil && d.refusesUnknown && strings.Contains(err.Error(), "msgpack: unknown field") {
 		return errors.Join(ErrUnknownField, err)
 	}
-	if err == nil && len(value) <= maxPooled { // its buffer grows to the longest string
+	if err == nil && len(value) <= maxPooled { // the decoder's buffer grows to the longest string
 		l.data.Reset(nil)
 		libraryDecoders.Put(l)
 	}
 	return err
 }
 
-// decodeLibraryMap decodes a map into an interface for the library.
+// decodeLibraryMap decodes a map into an interface on behalf of the library.
 func decodeLibraryMap(l *msgpack.Decoder) (any, error) {
 	n, err := l.DecodeMapLen()
 	if err != nil || n < 0 {
@@ -129,7 +129,7 @@ func decodeTime(_ *decoder, data []byte, v reflect.Value) ([]byte, error) {
 	return rest, nil
 }
 
-// decodeUnusual decodes a value that is not in the type's usual form: it accepts only a value
+// decodeUnusual decodes a value that is not in the type's usual form. It accepts only values
 // encoded as JSON.
 func decodeUnusual(data []byte, v reflect.Value) ([]byte, error) {
 	h, rest, _ := next(data)

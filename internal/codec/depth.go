@@ -21,8 +21,8 @@ func isUnbounded(t reflect.Type) bool {
 
 var unbounded perType[bool]
 
-// canRecurse reports whether a value of the type may reach a value of one of the
-// enclosing types, or an interface, which may hold anything.
+// canRecurse reports whether a value of the type can contain a value of one of the enclosing types,
+// or an interface, which may hold anything.
 func canRecurse(t reflect.Type, above map[reflect.Type]bool) bool {
 	switch t.Kind() {
 	case reflect.Interface:
@@ -54,8 +54,8 @@ func canRecurse(t reflect.Type, above map[reflect.Type]bool) bool {
 // read.
 var errEndless = fmt.Errorf("%w", ErrTooDeep)
 
-// limitDepth returns f with a limit on the nesting depth of values. Without it, a
-// value that contains itself would overflow the stack, which ends the process.
+// limitDepth returns f with a limit on how deeply values may be nested. Without the limit, a value
+// that contains itself would overflow the stack, which ends the process.
 func limitDepth(f encodeFunc) encodeFunc {
 	return func(e *encoder, v reflect.Value) error {
 		if e.depth++; e.depth > maxNesting {

@@ -32,7 +32,7 @@ func TestValueThatContainsItselfIsRefused(t *testing.T) {
 	}
 }
 
-// The deepest value that can be encoded can be decoded, too.
+// The deepest value that can be encoded can also be decoded.
 func TestDeepestValueIsDecoded(t *testing.T) {
 	for name, nest := range map[string]func(any) any{
 		"lists":    func(v any) any { return []any{v} },
@@ -62,7 +62,7 @@ func TestDeepestValueIsDecoded(t *testing.T) {
 	}
 }
 
-// If keys contain keys, the text of a key doubles with each level.
+// If keys contain keys, the text of a key doubles in length with each level.
 func TestKeysOfMapsAreNotNestedDeeply(t *testing.T) {
 	nested := append(bytes.Repeat([]byte{0x81}, 40), bytes.Repeat([]byte{0xc0}, 41)...)
 	for _, read := range []func([]byte) error{

@@ -14,7 +14,7 @@ var zeroer = reflect.TypeFor[interface{ IsZero() bool }]()
 var emptyFuncs, oldEmptyFuncs sync.Map // reflect.Type → emptyFunc
 
 // emptyFuncOf returns the function that decides whether a value of type t is empty. If old is set,
-// the function decides like the library that formerly encoded values (see [layoutOf]). Otherwise it
+// the function decides like the library that used to encode values (see [layoutOf]). Otherwise it
 // is stricter where that library lost data.
 func emptyFuncOf(t reflect.Type, old bool) emptyFunc {
 	known := &emptyFuncs
@@ -76,7 +76,7 @@ func emptyByKind(t reflect.Type, old bool) emptyFunc {
 	return func(_ *encoder, v reflect.Value) bool { return v.IsZero() }
 }
 
-// emptyStruct returns a function that reports whether a struct has no field to encode.
+// emptyStruct returns a function that reports whether a struct has no fields to encode.
 func emptyStruct(t reflect.Type, old bool) emptyFunc {
 	l := layoutOf(t, old)
 	for _, f := range l.fields {

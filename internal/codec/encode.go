@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// encoder appends values. The function for each type is built once.
+// encoder appends encoded values. The function that encodes a type is built once.
 type encoder struct {
 	w         Writer
 	omitsZero bool // omit struct fields that are zero
-	old       bool // use the form from before JSON encodings
+	old       bool // use the old form, from before values were encoded as JSON
 	untyped   bool // inside an interface
 	depth     int  // nesting depth
 }
@@ -37,8 +37,8 @@ func encodeFuncOf(t reflect.Type, old bool) encodeFunc {
 		return f.(encodeFunc)
 	}
 	whole := sync.OnceValue(func() encodeFunc { return newEncodeFunc(t, old) })
-	// While the function of a type is being built, a type that contains itself
-	// finds this placeholder.
+	// While the function for a type is being built, a type that contains itself finds this
+	// placeholder.
 	if other, ok := known.LoadOrStore(t, encodeFunc(func(e *encoder, v reflect.Value) error {
 		return whole()(e, v)
 	})); ok {
@@ -159,8 +159,8 @@ func (e *encoder) time(t time.Time) {
 	}
 }
 
-// encodeErrorText appends the text of an error, as was done before types that
-// contain errors were refused.
+// encodeErrorText appends the text of an error, as was done before types that contain errors were
+// rejected.
 func encodeErrorText(e *encoder, v reflect.Value) error {
 	if v.IsNil() {
 		e.w.Nil()
@@ -251,7 +251,7 @@ func encodeMap(t reflect.Type, old bool) encodeFunc {
 	}
 }
 
-// anyMap appends the most common map without reflection.
+// anyMap appends a map of the most common type without using reflection.
 func (e *encoder) anyMap(m map[string]any) error {
 	typed := e.untyped
 	e.untyped = true
@@ -295,7 +295,7 @@ func (l *layout) encode(e *encoder, v reflect.Value) error {
 	begin := len(e.w.out)
 	if omits {
 		n = 0
-		e.w.out = append(e.w.out, 0) // becomes the head of the map
+		e.w.out = append(e.w.out, 0) // a placeholder for the head of the map
 	} else {
 		e.w.Map(n)
 	}
@@ -332,7 +332,7 @@ func (l *layout) encodeAsArray(e *encoder, v reflect.Value) error {
 	return nil
 }
 
-// valueIn returns the field of the struct. ok is false if the field is in an embedded
+// valueIn returns the value of the field in the struct. ok is false if the field is in an embedded
 // struct that is nil.
 func (f *field) valueIn(v reflect.Value) (part reflect.Value, ok bool) {
 	if len(f.index) == 1 {
@@ -359,12 +359,12 @@ type pathError struct {
 func (p *pathError) Error() string { return "field " + p.path + ": " + p.err.Error() }
 func (p *pathError) Unwrap() error { return p.err }
 
-// prefixPath prepends path to the path of err.
+// prefixPath prepends path to the path in err.
 func prefixPath(path string, err error) error {
-	if err == errEndless { //nolint:errorlint // this encoder's own, not one in a method's error
+	if err == errEndless { //nolint:errorlint // the encoder's own error, not a method's
 		return err
 	}
-	switch e := err.(type) { //nolint:errorlint // the encoder's own error, not one in a method's error
+	switch e := err.(type) { //nolint:errorlint // the encoder's own error, not one that a method returned
 	case *UnsupportedError:
 		return &UnsupportedError{path + e.Path, e.Type}
 	case *pathError:

@@ -11,7 +11,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// encodeByMethod returns a function that encodes values of a type with the type's own method.
+// encodeByMethod returns a function that encodes values of a type using the type's own method.
 func encodeByMethod(t reflect.Type, f form) encodeFunc {
 	call := map[form]func(e *encoder, v any) error{
 		asMsgpack: (*encoder).msgpack, asBinary: (*encoder).binary, asText: (*encoder).text, asJSON: (*encoder).json,
@@ -30,8 +30,8 @@ func encodeByMethod(t reflect.Type, f form) encodeFunc {
 	}
 }
 
-// pointerTo returns a pointer to v or to a copy of v. A pointer also has the
-// methods of the value.
+// pointerTo returns a pointer to v or to a copy of v. The pointer also has the methods that the
+// value has.
 func pointerTo(v reflect.Value) reflect.Value {
 	if v.CanAddr() {
 		return v.Addr()
@@ -76,8 +76,8 @@ func (e *encoder) msgpack(v any) error {
 	return err
 }
 
-// libraryEncoder is the library's encoder with its buffer, for methods that need
-// one.
+// libraryEncoder is the library's encoder together with its buffer, for methods that need such an
+// encoder.
 type libraryEncoder struct {
 	buf bytes.Buffer
 	enc *msgpack.Encoder

@@ -21,8 +21,8 @@ func isRaw(t reflect.Type) bool {
 }
 
 // encodeRaw returns a function that encodes a value as the JSON from which it was decoded, provided
-// that its fields still match that JSON. The identity of a value consists of its fields, unless its
-// type is unknown after decoding.
+// that its fields still match that JSON. The identity of such a value consists of its fields,
+// unless its type is unknown after decoding.
 func encodeRaw(t reflect.Type) encodeFunc {
 	byFields := limitDepth(encodeByKind(t, false))
 	return func(e *encoder, v reflect.Value) error {
@@ -44,8 +44,8 @@ func encodeRaw(t reflect.Type) encodeFunc {
 	}
 }
 
-// rawOf returns the JSON from which the value behind the pointer was decoded. It
-// returns nil if there is none or if the fields have changed since.
+// rawOf returns the JSON from which the value that p points to was decoded. It returns nil if there
+// is none, or if the fields have changed since.
 func rawOf(p reflect.Value) []byte {
 	raw := p.Interface().(rawJSON).RawJSON()
 	var compact bytes.Buffer

@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// EncodeAny returns v as canonical msgpack. An error, a value without an
-// encoding, or an endlessly nested value is replaced by its text: EncodeAny is
-// for display, where an approximation is better than nothing.
+// EncodeAny returns v as canonical msgpack. An error, a value without an encoding, or an endlessly
+// nested value is replaced by its text, because EncodeAny is for display, where an approximation is
+// better than nothing.
 func EncodeAny(v any) []byte {
 	if err, ok := v.(error); ok {
-		return textOf(fmt.Sprint(err)) // most fields of errors are unexported
+		return textOf(fmt.Sprint(err)) // most errors have unexported fields
 	}
 	data, err := Encode(v)
 	if err == nil {
@@ -18,7 +18,7 @@ func EncodeAny(v any) []byte {
 	}
 	switch {
 	case errors.Is(err, ErrTooDeep):
-		return textOf(fmt.Sprintf("(%T, nested too deeply)", v)) // printing it would not end either
+		return textOf(fmt.Sprintf("(%T, nested too deeply)", v)) // printing the value would not end, either
 	case err != nil:
 		return textOf(fmt.Sprint(v))
 	}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// The types of the extensions in values. 'R' belongs to package record; users may use all other
-// types.
+// The types of the extensions in values. 'R' belongs to package record; users may use any other
+// type.
 const (
 	timestampExt = -1  // the msgpack timestamp: a time in UTC
 	timeExt      = 'T' // a time with an offset from UTC
@@ -20,8 +20,8 @@ func AppendExt(dst []byte, extType int8, body []byte) []byte {
 	return append(append(dst, byte(extType)), body...)
 }
 
-// Ext returns the body of an extension. It reports false unless data is one extension of the given
-// type and nothing else.
+// Ext returns the body of an extension. It returns false unless data is exactly one extension of
+// the given type.
 func Ext(data []byte, extType int8) (body []byte, ok bool) {
 	h, rest, err := next(data)
 	if err != nil || len(rest) > 0 || h.kind != kindExt || h.ext != extType {
@@ -39,8 +39,8 @@ func (w *Writer) json(text []byte) {
 // isJSON reports whether h is a value encoded as JSON.
 func (h head) isJSON() bool { return h.kind == kindExt && h.ext == jsonExt }
 
-// time appends t with its offset. The name of the zone and its daylight saving
-// rules are not kept. A time in UTC becomes a timestamp.
+// time appends t with its offset. The name of the time zone and its daylight saving rules are not
+// kept. A time in UTC becomes a timestamp.
 func (w *Writer) time(t time.Time) {
 	_, offset := t.Zone()
 	if offset == 0 || int(int32(offset)) != offset {
@@ -93,7 +93,7 @@ func (h head) time() (t time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// timestamp12 decodes nanoseconds and seconds.
+// timestamp12 decodes a timestamp that consists of nanoseconds and seconds.
 func timestamp12(b []byte) time.Time {
 	return time.Unix(int64(binary.BigEndian.Uint64(b[4:])), int64(binary.BigEndian.Uint32(b)))
 }

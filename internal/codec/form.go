@@ -22,7 +22,7 @@ const (
 	asBinary                // as bytes, by MarshalBinary
 	asText                  // as bytes, by MarshalText
 	asJSON                  // as an extension, by MarshalJSON
-	asRawJSON               // as an extension, by RawJSON, or by fields
+	asRawJSON               // as an extension, by RawJSON, or by its fields
 	asErrorText             // the interface error: as the text of the error
 )
 
@@ -73,18 +73,17 @@ func findForm(t reflect.Type) form {
 	return oldFormOf(t)
 }
 
-// isJSON reports whether a type without another pair of methods is encoded as
-// its JSON. Bytes are encoded as they are, since they need not be valid JSON: a
-// json.RawMessage may be empty. A struct with methods promoted from an embedded
-// struct is encoded by its fields, since it may have more fields than the
-// embedded one.
+// isJSON reports whether a type that has no other pair of methods is encoded as its JSON. Bytes are
+// encoded as they are, because they need not be valid JSON: a json.RawMessage may be empty. A
+// struct whose methods are promoted from an embedded struct is encoded by its fields, because it
+// may have more fields than the embedded one.
 func isJSON(t reflect.Type) bool {
 	isBytes := t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
 	return !isBytes && hasMethods(t, jsonMarshaler) && hasMethods(t, jsonUnmarshaler) && !isPromoted(t, jsonMarshaler) && !isPromoted(t, jsonUnmarshaler)
 }
 
-// oldFormOf returns how values of the type were encoded before JSON was used:
-// with the first method that encodes, even if no method decodes.
+// oldFormOf returns how values of the type were encoded before JSON was used: with the first
+// encoding method found, even if no method decodes.
 func oldFormOf(t reflect.Type) form {
 	switch {
 	case t.Kind() == reflect.Pointer:
@@ -150,9 +149,9 @@ func isPromoted(t, methods reflect.Type) bool {
 	return true
 }
 
-// methodOf returns the type's method that belongs to the interface. The methods'
-// names are constants: if a name were computed, the linker would have to keep
-// every exported method of the program.
+// methodOf returns the type's method that corresponds to the interface's method. The methods' names
+// are constants: if a name were computed, the linker would have to keep every exported method of
+// the program.
 func methodOf(t, methods reflect.Type) (reflect.Method, bool) {
 	switch methods {
 	case jsonMarshaler:
@@ -190,11 +189,11 @@ func nilable(k reflect.Kind) bool {
 	return false
 }
 
-// A perType caches a result for each type. The result for a type never changes.
+// A perType caches a result for each type. The result for a type must never change.
 type perType[V any] struct{ known sync.Map }
 
-// of returns the result of find for the type. Until find has returned for a type, it may be called
-// for that type again.
+// of returns the result of find for the type. Until find has returned a result for a type, it may
+// be called again for that type.
 func (p *perType[V]) of(t reflect.Type, find func(reflect.Type) V) V {
 	known, ok := p.known.Load(t)
 	if !ok {

@@ -10,13 +10,13 @@ import (
 	"strconv"
 )
 
-// FromJSON decodes one JSON value to nil, bool, string, int64, uint64, float64, []any and
-// map[string]any. Whole numbers stay whole: a whole number with more than 64 bits, which would be
-// rounded, is an error.
+// FromJSON decodes a single JSON value to nil, bool, string, int64, uint64, float64, []any and
+// map[string]any. Whole numbers stay whole: a whole number with more than 64 bits, which would have
+// to be rounded, is an error.
 func FromJSON(data []byte) (any, error) { return readJSON(data, number) }
 
-// fromJSON is like FromJSON, for a value encoded as JSON: a whole number with more
-// than 64 bits is rounded, as in encoding/json.
+// fromJSON is like FromJSON, but for a value encoded as JSON: a whole number with more than 64 bits
+// is rounded, as in encoding/json.
 func fromJSON(data []byte) (any, error) {
 	return readJSON(data, func(text string) (any, error) {
 		if n, err := number(text); err == nil {

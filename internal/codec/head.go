@@ -28,8 +28,8 @@ const (
 type head struct {
 	kind kind
 	ext  int8   // kindExt: its type
-	bits uint64 // kindBool: 0 or 1; kindInt, kindUint, kindFloat: the bits
-	n    int    // kindArray: elements; kindMap: pairs; otherwise the length of body
+	bits uint64 // 0 or 1 for kindBool; the bits for kindInt, kindUint and kindFloat
+	n    int    // elements for kindArray; pairs for kindMap; otherwise the length of body
 	body []byte // kindString, kindBytes, kindExt
 }
 
@@ -43,7 +43,7 @@ const (
 	codeFalse = 0xc2
 )
 
-// values returns how many values follow in an array or a map.
+// values returns how many values follow in the array or map.
 func (h head) values() int {
 	switch h.kind {
 	case kindArray:
@@ -64,8 +64,8 @@ func malformed(format string, args ...any) error {
 
 // A code describes the first byte of a value.
 type code struct {
-	kind  kind  // kindUint for all unsigned numbers; none for an unused byte
-	width int8  // size of the number or length that follows, in bytes
+	kind  kind  // kindUint for all unsigned numbers; none if the byte is unused
+	width int8  // size in bytes of the number or length that follows
 	n     uint8 // the number or length itself if none follows
 }
 
@@ -110,7 +110,7 @@ var codes = func() (all [256]code) {
 	return all
 }()
 
-// next reads one head from data, with the body of a string, bytes or an extension, and
+// next reads one head from data, including the body if it is a string, bytes or an extension, and
 // returns the rest of data.
 func next(data []byte) (h head, rest []byte, err error) {
 	n, err := h.read(data)
@@ -120,7 +120,7 @@ func next(data []byte) (h head, rest []byte, err error) {
 	return h, data[n:], nil
 }
 
-// read is like next for a head that is reused. It returns the number of bytes read.
+// read is like next, but for a head that is reused. It returns the number of bytes read.
 func (h *head) read(data []byte) (size int, err error) {
 	if len(data) == 0 {
 		return 0, malformed("got the end, want a value")
@@ -206,9 +206,9 @@ func scan(data []byte) (rest []byte, found extensions, err error) {
 	return rest, found, nil
 }
 
-// keyNesting is the number of levels that an array or a map adds if it is the key of a map. In JSON
-// such a key is a string whose quotes are escaped, so the text would double with each level of
-// keys.
+// keyNesting is the number of levels that an array or a map adds if it is a key in a map. In JSON,
+// such a key is a string in which quotes are escaped, so the text would double in length with each
+// level of keys.
 const keyNesting = maxNesting / 8
 
 // skip skips the given number of values at the beginning of data, and returns the rest. depth is
@@ -261,8 +261,9 @@ var flatSizes = func() (sizes [256]uint8) {
 	return sizes
 }()
 
-// skipFlat skips complete values of the most common kinds, beginning with value i and stopping
-// before value end. These are the kinds in flatSizes, and strings and bytes of less than 256 bytes.
+// skipFlat skips complete values of the most common kinds, starting with value i and stopping
+// before value end. The most common kinds are those in flatSizes, and strings and bytes of less
+// than 256 bytes.
 func skipFlat(data []byte, i, end int) (rest []byte, next int) {
 	at := 0
 	for ; i < end && at < len(data); i++ {
@@ -285,7 +286,7 @@ func skipFlat(data []byte, i, end int) (rest []byte, next int) {
 	return data[at:], i
 }
 
-// skipAll is like Skip for data that must consist of one value.
+// skipAll is like Skip, but for data that must consist of a single value.
 func skipAll(data []byte) error {
 	rest, err := Skip(data)
 	if err == nil && len(rest) > 0 {

@@ -19,8 +19,8 @@ func AppendJSON(dst, data []byte, limit int) ([]byte, error) {
 	return appendJSON(dst, data, limit, rendering{})
 }
 
-// AppendReadable is like AppendJSON, but for people to read: bytes that are JSON become that JSON,
-// and bytes that are printable text become a string. The result cannot be decoded.
+// AppendReadable is like AppendJSON, but its result is meant for people: bytes that are JSON become
+// that JSON, and bytes that are printable text become a string. The result cannot be decoded.
 func AppendReadable(dst, data []byte, limit int) ([]byte, error) {
 	return appendJSON(dst, data, limit, rendering{readable: true})
 }
@@ -48,13 +48,13 @@ func appendJSON(dst, data []byte, limit int, r rendering) ([]byte, error) {
 type rendering struct {
 	walk
 	out []byte
-	end int // the approximate limit of len(out)
+	end int // approximate limit for len(out)
 
 	readable bool                // show the content of bytes instead of base64
 	redact   func(string) string // nil for no redaction
 }
 
-// value appends the next value.
+// value appends the next value as JSON.
 func (r *rendering) value() {
 	h := r.next()
 	switch h.kind {
@@ -100,8 +100,8 @@ func (r *rendering) inside(h head, opening, closing byte) {
 	r.out = append(r.out, closing)
 }
 
-// key reads the next value, a map key, and returns it as text: a string unchanged, and any other
-// value as JSON.
+// key reads the next value, which is a map key, and returns it as text: a string unchanged, and any
+// other value as JSON.
 func (r *rendering) key() []byte {
 	before := r.walk
 	h := r.next()

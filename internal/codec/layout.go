@@ -11,12 +11,12 @@ import (
 type layout struct {
 	fields  []*field          // in the order in which they are encoded
 	byName  map[string]*field // also contains embedded structs whose fields are listed
-	omits   bool              // a field is omitted if it is empty
+	omits   bool              // some field is omitted if it is empty
 	asArray bool
-	clash   error // two fields have the same name
+	clash   error // the error if two fields have the same name
 }
 
-// A field is a field of a struct or of an embedded struct.
+// A field is a field of the struct itself or of an embedded struct.
 type field struct {
 	name      string
 	path      string // Go path, such as .Base.ID
@@ -32,11 +32,11 @@ type field struct {
 }
 
 // layoutOf returns the layout of a struct. In the old layout, from before JSON was used, two fields
-// may have the same name. The old layout follows the rules of the library that was used then:
+// may have the same name. The old layout follows the rules of the library used at that time:
 // github.com/vmihailenco/msgpack/blob/v5.4.1/types.go, getFields.
 func layoutOf(t reflect.Type, old bool) *layout { return layoutWithin(t, old, nil) }
 
-// layoutWithin is layoutOf for a struct that is embedded in the structs listed in around.
+// layoutWithin is like layoutOf, but for a struct that is embedded in the structs listed in around.
 func layoutWithin(t reflect.Type, old bool, around []reflect.Type) *layout {
 	l := &layout{byName: make(map[string]*field)}
 	taken := make(map[string]bool)
@@ -127,8 +127,7 @@ func hasFieldsOnly(t reflect.Type, old bool) bool {
 	return formOf(t) == byKind && readFormOf(t) == byKind
 }
 
-// pointedTo returns the element type of a pointer type, and any other type
-// unchanged.
+// pointedTo returns the element type if t is a pointer type, and otherwise t itself.
 func pointedTo(t reflect.Type) reflect.Type {
 	if t.Kind() == reflect.Pointer {
 		return t.Elem()
@@ -159,9 +158,9 @@ func ownNames(t reflect.Type) map[string]bool {
 // tagOptions are the options of a tag, such as omitempty or alias:name.
 type tagOptions []string
 
-// tagOf returns the name and options in the tag of a field: the msgpack tag if
-// there is one, otherwise the json tag. The name is empty if the tag has none. A
-// tag with a colon before the first comma has no name.
+// tagOf returns the name and options in a field's tag: the msgpack tag if there is one, otherwise
+// the json tag. The name is empty if the tag has none. A tag with a colon before the first comma
+// has no name.
 func tagOf(f reflect.StructField) (name string, options tagOptions) {
 	tag := f.Tag.Get("msgpack")
 	if tag == "" {

@@ -25,9 +25,9 @@ import (
 	"github.com/reprise-go/reprise/internal/codec"
 )
 
-// Old records were written with the msgpack library, before this package had its
-// own encoder. The tests compare the bytes, which are hashed, and the decoded
-// values with those of the library.
+// Old records were written with the msgpack library, before this package had its own encoder. The
+// tests compare this package's bytes, which are hashed, and its decoded values with those of the
+// library.
 
 // byLibrary encodes v with the library, as was done for old records.
 func byLibrary(v any, omitZero bool) (data []byte, err error) {
@@ -287,7 +287,7 @@ func TestOldFormHasTheSameBytesAsTheLibrary(t *testing.T) {
 			encode := codec.EncodeBefore
 			if omitZero {
 				if v != nil && codec.IsOpen(reflect.TypeOf(v)) {
-					continue // this package encodes it differently
+					continue // this package encodes the value differently
 				}
 				encode = codec.EncodeIdentityBefore
 			}
@@ -365,8 +365,8 @@ func setUTC(v reflect.Value) {
 	}
 }
 
-// FuzzDecodeAsBefore checks that this package decodes every value that the library can decode, and
-// to the same result.
+// FuzzDecodeAsBefore checks that this package decodes every value that the library can decode, with
+// the same result.
 func FuzzDecodeAsBefore(f *testing.F) {
 	for _, v := range plainValues() {
 		data, err := codec.EncodeBefore(v)
@@ -405,8 +405,8 @@ func FuzzDecodeAsBefore(f *testing.F) {
 	})
 }
 
-// cutBefore matches errors for values that the library decodes without an error:
-// it truncates numbers, and skips the heads of extensions.
+// cutBefore matches errors for values that the library decodes without an error, because it
+// truncates numbers and skips the heads of extensions.
 var cutBefore = regexp.MustCompile(`got (-?\d+|a time|an extension|JSON), want|JSON|invalid character`)
 
 type (

@@ -14,7 +14,7 @@ type LossError struct {
 	Why  string
 }
 
-// Error names the path, the type and the reason.
+// Error returns the path, the type and the reason.
 func (e *LossError) Error() string {
 	if e.Path == "" {
 		return fmt.Sprintf("codec: a %s would be lost: %s", e.Type, e.Why)
@@ -83,8 +83,8 @@ var (
 	readMethods  = map[form]string{asMsgpack: "DecodeMsgpack or UnmarshalMsgpack", asBinary: "UnmarshalBinary", asText: "UnmarshalText"}
 )
 
-// inMethods returns the part that is lost from a type that encodes itself: everything if no method
-// decodes it, and the other fields if its methods are promoted from an embedded field.
+// inMethods returns what is lost from a type that encodes itself: everything if no method decodes
+// it, and the other fields if its methods are promoted from an embedded field.
 func (l *lossFinder) inMethods(t reflect.Type, f form) *LossError {
 	if l.isRead && readFormOf(t) != f && !isText(t) {
 		return &LossError{Type: t, Why: "it has " + writeMethods[f] + ", but no " + readMethods[f]}
@@ -111,7 +111,7 @@ func isText(t reflect.Type) bool {
 	return t.Kind() == reflect.String || t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8
 }
 
-// inStruct returns the part that is lost from a struct that is encoded by its fields.
+// inStruct returns what is lost from a struct that is encoded by its fields.
 func (l *lossFinder) inStruct(t reflect.Type) *LossError {
 	fields := layoutOf(t, false)
 	if fields.clash != nil {
@@ -137,7 +137,7 @@ func (l *lossFinder) inStruct(t reflect.Type) *LossError {
 }
 
 // findUnsettable returns the path of the first field along index that cannot be set, or "" if all
-// can be set. If that field is an embedded pointer, the fields behind it are lost, and
+// fields can be set. If the field is an embedded pointer, the fields behind it are lost, and
 // findUnsettable also returns this loss.
 func findUnsettable(t reflect.Type, index []int) (path string, problem *LossError) {
 	for i, at := range index {
@@ -157,8 +157,8 @@ func findUnsettable(t reflect.Type, index []int) (path string, problem *LossErro
 	return "", nil
 }
 
-// hasHidden reports whether a struct has a field that is not encoded, has
-// content, and was not omitted on purpose.
+// hasHidden reports whether a struct has a field that is not encoded although it has content and
+// was not omitted on purpose.
 func hasHidden(t reflect.Type) bool {
 	for i := range t.NumField() {
 		f := t.Field(i)

@@ -12,10 +12,10 @@ var stringType = reflect.TypeFor[string]()
 
 // A mismatch is a part of an encoded value that does not fit its type.
 type mismatch struct {
-	path string // such as items[2].price; empty for the whole
+	path string // such as items[2].price; empty for the whole value
 	got  string // such as "a string"
 	want reflect.Type
-	err  error // error of the type's own decoder; nil otherwise
+	err  error // error from the type's own decoder, or nil
 }
 
 func (m *mismatch) Error() string {
@@ -34,8 +34,8 @@ func (m *mismatch) Unwrap() error { return m.err }
 // misfit returns the error for a value that does not fit a type.
 func misfit(data []byte, t reflect.Type) error { return &mismatch{got: Describe(data), want: t} }
 
-// refused returns the error for a value that a method of its type has rejected with err. If err is
-// the msgpack library's own, a more specific error replaces it.
+// refused returns the error for a value that a method of its type has rejected with err. If err
+// comes from the msgpack library itself, it is replaced by a more specific error.
 func refused(data []byte, t reflect.Type, err error) error {
 	if strings.HasPrefix(err.Error(), "msgpack: ") && !errors.Is(err, ErrUnknownField) {
 		return misfit(data, t)
@@ -57,10 +57,10 @@ func tooLong(data []byte, t reflect.Type, n int, of string) error {
 	return &mismatch{got: fmt.Sprintf("%s of %d %s", Describe(data), n, of), want: t}
 }
 
-// prefixMismatch prepends path to the path of err. path is a name, or the index of an
-// element in brackets.
+// prefixMismatch prepends path to the path in err. path is a name, or the index of an element in
+// brackets.
 func prefixMismatch(path string, err error) error {
-	m, ok := err.(*mismatch) //nolint:errorlint // the decoder's own, not one in a method's error
+	m, ok := err.(*mismatch) //nolint:errorlint // the decoder's own error, not a method's
 	switch {
 	case !ok:
 		return &mismatch{path: path, err: err}

@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// A Reader reads the msgpack values of a slice one by one. After the first error, every value that
+// A Reader reads the msgpack values in a slice one by one. After the first error, every value that
 // it reads is zero, and Err returns that error. Only View, Skip and Since return parts of the
 // slice; all other results are copies. A Reader never allocates more than the slice can fill. nil
 // is read as the zero value of any type. A Reader is not safe for concurrent use.
@@ -46,7 +46,7 @@ func (r *Reader) Release() {
 	readers.Put(r)
 }
 
-// Err returns the first error. It matches [ErrMalformed] and names the byte at
+// Err returns the first error. It matches [ErrMalformed] and contains the offset of the byte at
 // which the unreadable value begins.
 func (r *Reader) Err() error { return r.err }
 
@@ -62,7 +62,8 @@ func (r *Reader) Since(offset int) []byte { return r.data[offset:r.off:r.off] }
 // Rewind goes back to an earlier Offset.
 func (r *Reader) Rewind(offset int) { r.off = offset }
 
-// Fail records err as the error for the value at byte begin, unless there is an earlier error.
+// Fail records err as the error for the value that begins at byte begin, unless there is an earlier
+// error.
 func (r *Reader) Fail(begin int, err error) {
 	if r.err == nil {
 		r.err = fmt.Errorf("byte %d: %w: %w", begin, ErrMalformed, err)
@@ -70,9 +71,8 @@ func (r *Reader) Fail(begin int, err error) {
 	r.off = len(r.data)
 }
 
-// head reads one head, with the body of a string, bytes or an extension. After
-// an error, it returns the head of nil. The result is valid until the next head
-// is read.
+// head reads one head, including the body if it is a string, bytes or an extension. After an error,
+// it returns the head of nil. The result is valid until the next head is read.
 func (r *Reader) head() *head {
 	if r.err == nil {
 		n, err := r.h.read(r.data[r.off:])
@@ -86,13 +86,13 @@ func (r *Reader) head() *head {
 	return &r.h
 }
 
-// fail is like Fail, for an error that already matches ErrMalformed.
+// fail is like Fail, but for an error that already matches ErrMalformed.
 func (r *Reader) fail(begin int, err error) {
 	r.err = fmt.Errorf("byte %d: %w", begin, err)
 	r.off = len(r.data)
 }
 
-// mismatch records that h, which begins at byte begin, has the wrong kind.
+// mismatch records that h, which begins at byte begin, is of the wrong kind.
 func (r *Reader) mismatch(begin int, h *head, want string) {
 	if h.kind != kindNil {
 		r.Fail(begin, fmt.Errorf("got %s, want %s", h.describe(), want))
@@ -152,8 +152,8 @@ func (r *Reader) Uint() uint64 {
 	return 0
 }
 
-// commonUint returns the integer at the beginning of data, and its size, if it has one of the most
-// common forms: 7, 16 or 64 bits without a sign. The size is 0 for everything else.
+// commonUint returns the integer at the beginning of data, and its size, if the integer has one of
+// the most common forms: 7, 16 or 64 bits without a sign. For everything else, the size is 0.
 func commonUint(data []byte) (n uint64, size int) {
 	switch {
 	case len(data) == 0:
@@ -189,8 +189,8 @@ func (r *Reader) Array() int { return r.length(kindArray, "an array") }
 // Map begins a map and returns the number of its pairs.
 func (r *Reader) Map() int { return r.length(kindMap, "an object") }
 
-// Pairs reads a map and yields the key of each pair, read by [Reader.Name]. The
-// loop body must read or skip the value. Pairs ends at the first error.
+// Pairs reads a map and yields the key of each pair, as read by [Reader.Name]. The loop body must
+// read or skip the value. Pairs ends at the first error.
 func (r *Reader) Pairs() iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for n := r.Map(); n > 0 && r.Err() == nil; n-- {
@@ -222,7 +222,7 @@ func (r *Reader) length(of kind, want string) int {
 	return h.n
 }
 
-// Nil reads a nil if there is one, and reports whether there was.
+// Nil reads a nil if that is the next value, and reports whether it was.
 func (r *Reader) Nil() bool {
 	if r.Len() == 0 || r.data[r.off] != 0xc0 {
 		return false
@@ -231,7 +231,7 @@ func (r *Reader) Nil() bool {
 	return true
 }
 
-// View reads a str or a bin as a part of the slice. It returns nil for nil.
+// View reads a str or a bin, and returns it as a part of the slice. It returns nil for nil.
 func (r *Reader) View() []byte {
 	begin := r.off
 	if begin < len(r.data) { // the most common case
@@ -261,7 +261,7 @@ func (r *Reader) Text() string {
 	return string(view)
 }
 
-// Name reads a str that occurs often, and returns the same string each time.
+// Name reads a str that occurs often. Equal names share the same string.
 func (r *Reader) Name() string {
 	view := r.View()
 	if len(view) == 0 {
@@ -322,10 +322,10 @@ func (r *Reader) Discard(n int) {
 	r.off = len(r.data) - len(rest)
 }
 
-// Any reads any value: nil, bool, int64, uint64 for larger numbers, float64,
-// string, []byte, time.Time in UTC, []any, or map[string]any, in which keys that
-// are not strings become their JSON. A value encoded as JSON becomes the value
-// of that JSON. Any other extension becomes a map of "ext" and "data".
+// Any reads any value: nil, bool, int64, uint64 for larger numbers, float64, string, []byte,
+// time.Time in UTC, []any, or map[string]any, in which keys that are not strings become their JSON.
+// A value encoded as JSON becomes the value of that JSON. Any other extension becomes a map with
+// the keys "ext" and "data".
 func (r *Reader) Any() any {
 	data := r.Skip()
 	if data == nil {

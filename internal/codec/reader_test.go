@@ -200,8 +200,8 @@ func TestAnyKeepsExtensionsThatItDoesNotKnow(t *testing.T) {
 	assert.Equal(t, map[string]any{"ext": int64(5), "data": []byte{9}}, r.Any())
 }
 
-// The reader is compared with the library for every first byte, with complete
-// values and with values that are cut off anywhere.
+// The reader is compared with the library for every first byte, both with complete values and with
+// values that are cut off at any point.
 func TestReaderReadsEveryFormAsTheLibraryDoes(t *testing.T) {
 	following := [][]byte{
 		{0, 0, 0, 0, 0, 0, 0, 0, 0},
@@ -214,7 +214,7 @@ func TestReaderReadsEveryFormAsTheLibraryDoes(t *testing.T) {
 		for _, rest := range following {
 			for _, n := range []int{0, 1, 2, 3, 4, 7, 8, 9, 40, len(rest)} {
 				data := append([]byte{byte(first)}, rest[:min(n, len(rest))]...)
-				large := first == 0xcf && rest[0] == 0xff // above an int64; the library wraps it around
+				large := first == 0xcf && rest[0] == 0xff // above the largest int64; the library wraps it
 				if !float && !large {
 					requireAsLibrary(t, data, (*codec.Reader).Int, (*msgpack.Decoder).DecodeInt64)
 				}
@@ -246,9 +246,8 @@ func zeroNaN(f float64) float64 {
 	return f
 }
 
-// lengthWithin returns a function that reads a length with the library, and
-// returns an error if it exceeds the remaining bytes. The library accepts a map
-// as an array and an array as a map.
+// lengthWithin returns a function that reads a length with the library, and returns an error if the
+// length exceeds the remaining bytes. The library accepts a map as an array and an array as a map.
 func lengthWithin(size int, read func(*msgpack.Decoder) (int, error), width int) func(*msgpack.Decoder) (int, error) {
 	return func(d *msgpack.Decoder) (int, error) {
 		n, err := read(d)

@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-go/reprise/internal/codec"
 )
 
-// zonedTimes returns times in many zones, with odd offsets, with and without
-// daylight saving, and in distant years.
+// zonedTimes returns times in many time zones: with odd offsets, with and without daylight saving
+// time, and in distant years.
 func zonedTimes(t testing.TB) []time.Time {
 	t.Helper()
 	var times []time.Time
@@ -87,7 +87,7 @@ func TestTimeIsShownWithItsOffset(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	for offset, want := range map[int]string{
 		0: "2026-01-02T03:04:05.000000006Z", 7200: "2026-01-02T05:04:05.000000006+02:00", -5400: "2026-01-02T01:34:05.000000006-01:30",
-		61: "2026-01-02T03:04:05.000000006Z", 25 * 3600: "2026-01-02T03:04:05.000000006Z", // which RFC 3339 cannot express
+		61: "2026-01-02T03:04:05.000000006Z", 25 * 3600: "2026-01-02T03:04:05.000000006Z", // RFC 3339 cannot express these offsets
 	} {
 		data, err := codec.Encode(at.In(time.FixedZone("", offset)))
 		require.NoError(t, err)

@@ -40,8 +40,8 @@ func isUnchangedStruct(t reflect.Type) bool {
 	return true
 }
 
-// isZeroWhenEmpty reports whether a value that is omitted as empty is always the zero value. For
-// floating-point numbers it is not: -0 counts as empty, too.
+// isZeroWhenEmpty reports whether every value that is omitted as empty is the zero value. This is
+// not the case for floating-point numbers: -0 counts as empty, too.
 func isZeroWhenEmpty(t reflect.Type) bool {
 	k := t.Kind()
 	return (k >= reflect.Bool && k < reflect.Uintptr || k == reflect.String) && !t.Implements(zeroer)

@@ -30,7 +30,7 @@ type flat struct {
 	Pair
 }
 
-// Pair is a part of a flat struct.
+// Pair is part of a flat struct.
 type Pair struct {
 	A, B string
 }

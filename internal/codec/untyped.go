@@ -4,9 +4,9 @@ package codec
 // map with string keys, bytes become a string, and every floating-point number
 // has 64 bits.
 
-// appendUntyped appends the first value of data in the form that it would have if it were decoded
+// appendUntyped appends the first value in data in the form that it would have if it were decoded
 // into an interface and encoded again. It omits zero values in maps, just as an identity omits zero
-// struct fields. data must be well formed.
+// struct fields. data must be well-formed.
 func appendUntyped(dst, data []byte) []byte {
 	u := untypedWriter{walk{data}, Writer{dst}}
 	u.value()

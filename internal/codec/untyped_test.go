@@ -39,8 +39,8 @@ func again[T any](t *testing.T, v T) (decoded T) {
 	return decoded
 }
 
-// An output may be the input of the next call. In a resumed run it comes from the
-// records, and must then have the same identity.
+// An output may be the input of the next call. In a resumed run, the output comes from the records,
+// and must then still have the same identity.
 func TestIdentityOutlivesDecoding(t *testing.T) {
 	for name, v := range map[string]any{
 		"struct": point{Y: 1}, "pointer": &point{}, "structs": []point{{}, {X: 1}},

@@ -2,8 +2,8 @@ package codec
 
 import "math"
 
-// A walk visits a well-formed value of unknown type, one head after the other.
-// The head of an array or a map comes before its elements.
+// A walk visits a well-formed value of unknown type, one head after another. The head of an array
+// or a map comes before its elements.
 type walk struct{ data []byte } // the remaining bytes
 
 // next returns the next head.
@@ -28,9 +28,8 @@ func (w *walk) key() string {
 	return string(key)
 }
 
-// tree reads a value. An array becomes a []any, and a map becomes a
-// map[string]any. Anything else becomes the result of leaf for its head and its
-// first byte.
+// tree reads a value. An array becomes a []any, and a map becomes a map[string]any. Anything else
+// becomes what leaf returns for its head and first byte.
 func (w *walk) tree(leaf func(h head, first byte) (any, error)) (v any, err error) {
 	before := w.data
 	h := w.next()

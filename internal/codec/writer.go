@@ -14,7 +14,7 @@ type Writer struct{ out []byte }
 // NewWriter returns a Writer that appends to dst.
 func NewWriter(dst []byte) *Writer { return &Writer{dst} }
 
-// Finish returns the slice with everything appended.
+// Finish returns the slice with everything that was appended.
 func (w *Writer) Finish() []byte { return w.out }
 
 // Array begins an array of n values.
@@ -129,7 +129,7 @@ func (w *Writer) Key(key string) *Writer {
 	return w
 }
 
-// Bytes appends b as a bin, and nil as nil.
+// Bytes appends b as a bin, or nil if b is nil.
 func (w *Writer) Bytes(b []byte) {
 	if b == nil {
 		w.Nil()
@@ -143,11 +143,11 @@ func (w *Writer) Bytes(b []byte) {
 	w.out = append(w.out, b...)
 }
 
-// Raw appends data, which is msgpack already.
+// Raw appends data, which must already be msgpack.
 func (w *Writer) Raw(data []byte) { w.out = append(w.out, data...) }
 
-// BeginText begins a str and returns the slice to which its text must be appended. Pass the slice
-// to EndText; nothing else may be appended in between.
+// BeginText begins a str and returns the slice to which its text must be appended. Pass the
+// resulting slice to EndText; nothing else may be appended in between.
 func (w *Writer) BeginText() []byte {
 	w.out = append(w.out, 0xd9, 0) // str 8; EndText replaces it for long texts
 	return w.out

@@ -49,7 +49,7 @@ func (in *scopeState) takeAttributes() map[string]any {
 	return attributes
 }
 
-// attribute returns the value in the form that it has after a resume.
+// attribute converts the value to the form that it has after a resume.
 func attribute(value any) any {
 	if d, ok := value.(time.Duration); ok {
 		return d.Seconds()

@@ -24,8 +24,8 @@ type Question struct {
 	InDoubt  *record.CallInDoubt
 }
 
-// A DefaultAnswer is the answer to a question that nobody has answered in time. The
-// zero value means that there is no default.
+// A DefaultAnswer is the answer to a question that nobody answers in time. The zero value means
+// that there is no default.
 type DefaultAnswer struct {
 	After   time.Duration // counted from when the question was asked
 	Encoded []byte
@@ -37,10 +37,9 @@ func CanAsk(ctx context.Context) bool {
 	return s != nil && s.call != nil
 }
 
-// Await asks a question on behalf of the call that ctx belongs to, and gives the
-// question its ID. It passes the answer to take, which returns an error if the answer
-// does not fit. Without an answer that fits, Await returns an *InterruptedError: the
-// call is suspended.
+// Await asks a question on behalf of the call to which ctx belongs, and gives the question its ID.
+// It passes the answer to take, which returns an error if the answer does not fit. If there is no
+// fitting answer, Await suspends the call and returns an *InterruptedError.
 func Await(ctx context.Context, q Question, def DefaultAnswer, take func(encoded []byte) error) error {
 	s := scopeInRun(ctx)
 	mark := segment.QuestionMark
@@ -60,12 +59,12 @@ func Await(ctx context.Context, q Question, def DefaultAnswer, take func(encoded
 	return err
 }
 
-// errInMemory is the cause of a wait that cannot end.
+// errInMemory is the cause given for a wait that cannot end.
 var errInMemory = fmt.Errorf("%w: a run in memory cannot be continued after an answer; keep it in a store, with state.Open", ErrAwaiting)
 
-// ask passes the answer to take, which returns an error if the answer does not fit.
-// Without an answer that fits, ask returns the suspension with which to stop. claimed
-// is the claim of the question, or nil if the question is not asked by the handler.
+// ask passes the answer to take, which returns an error if the answer does not fit. If there is no
+// fitting answer, ask returns the suspension with which to stop. claimed is the claim of the
+// question, or nil if it is not the handler that asks.
 func (s *Scope) ask(ctx context.Context, q Question, def DefaultAnswer, claimed *record.Claim, take func(encoded []byte) error) (*InterruptedError, error) {
 	e := &InterruptedError{Reason: record.InterruptAwait, Message: q.Text, Question: q.ID, Awaits: q.Awaits, Cause: ErrAwaiting}
 	for {

@@ -9,17 +9,17 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Call is one call, without its types. How far the call has come is not stored here, but in the
-// call's Progress and in the results of the steps.
+// A Call is a call without its types. The call's progress is not stored here, but in the Progress
+// of the call and in the results of the steps.
 type Call struct {
-	typed              Typed // the part that knows the types
+	typed              Typed // the part of the call that knows the types
 	spec               *Spec
 	policy             *Policy
-	hasOwnPolicy       bool        // the policy is the event's own
+	hasOwnPolicy       bool        // the policy belongs to the event itself
 	guarded            bool        // the actor has preconditions
 	direct             bool        // claimed when executed, and counted as in progress
 	counted            bool        // counted in claims.inProgress, which leaves out recalled calls
-	overlaps           bool        // when it was claimed, a call with the same name and input was in progress
+	overlaps           bool        // a call with the same name and input was in progress when this one was claimed
 	claimed            bool        // claimed, but has no record yet
 	keyed              atomic.Bool // the handler asked for the idempotency key
 	compensable        bool        // the actor has a compensation
@@ -35,7 +35,7 @@ type Call struct {
 	recall     *recall                     // nil if no results can be recalled
 	identity   atomic.Pointer[record.Hash] // identity of the input, once it was requested
 	guard      *Guard                      // what surrounds its attempts; nil if nothing does
-	doubtEntry *completedCall              // the entry that has the call undone if it ends in doubt; nil if there is none
+	doubtEntry *completedCall              // the entry that causes the call to be undone if it ends in doubt; nil if there is none
 	replaces   *record.Effect              // effect in doubt that the call replaces; nil if there is none
 
 	inputInDoubt []byte // the recorded input, for the question that is asked if the call ends in doubt; nil if nobody is asked
@@ -50,7 +50,7 @@ type recall struct {
 	input    record.Hash      // identity of the input
 	oldInput record.Hash      // identity in the old form, from before some values were encoded as JSON; zero if not computed
 	inputErr error            // why input is not set
-	found    *record.Progress // what was recorded about the call; nil if nothing was
+	found    *record.Progress // the progress that was recorded for the call; nil if there is none
 	refused  error            // why the call must not begin
 }
 
@@ -110,7 +110,7 @@ func (c *Call) abandon() {
 	c.parent.stop(e)
 }
 
-// enter counts a root call as in progress. It returns the argument for leave.
+// enter counts a root call as being in progress. It returns the argument to pass to leave.
 func (c *Call) enter(first *Scope) (free func()) {
 	if c.isRoot() {
 		c.root.active.Add(1)
@@ -184,7 +184,7 @@ func (c *Call) take(p *record.Progress, s *Scope, step Step) error {
 			return err
 		}
 	}
-	if p.Phase == record.StateCompleted { // the output was not stored: make the call again
+	if p.Phase == record.StateCompleted { // the output was not stored, so make the call again
 		p.Spent, p.Delay, p.Err = 0, 0, nil
 	}
 	return c.attempt(p, s)
@@ -272,7 +272,7 @@ func (c *Call) attempt(p *record.Progress, s *Scope) error {
 	}
 	if c.spec.Kind == record.KindGroup {
 		s.beginGroup()
-		defer s.endGroup() // after settle, which reads the state of the context
+		defer s.endGroup() // runs after settle, which reads the state of the context
 	}
 	exit := errGoexit // the failure if the goroutine ends now; nil once user code can no longer end it
 	defer func() {
@@ -326,7 +326,7 @@ func CatchExit(ctx context.Context) (caught context.Context, exit func() error) 
 	}
 }
 
-// pass runs the handler and the postconditions, and stores the artifact, once.
+// pass makes one pass: it runs the handler and the postconditions, and stores the artifact.
 func (c *Call) pass(s *Scope, began time.Time, spent time.Duration) Result {
 	timeout, total := c.policy.timeout(c.spec, c.hasOwnPolicy), c.policy.RetryTimeout
 	if timeout != 0 || total != 0 {
@@ -388,7 +388,7 @@ func (c *Call) settle(p *record.Progress, s *Scope, r *attemptEnd) error {
 }
 
 // retrace runs the handler again for an attempt that has an outcome, without recording anything.
-// The results of the handler come from the calls inside it.
+// The handler gets its results from the calls inside it.
 func (c *Call) retrace(p *record.Progress, s *Scope) error {
 	if c.spec.Kind == record.KindGroup {
 		s.beginGroup()
@@ -443,8 +443,8 @@ func (c *Call) retrace(p *record.Progress, s *Scope) error {
 	return err
 }
 
-// replay returns the recorded outcome without executing or waiting. again is set if
-// the call must be made again because its output cannot be decoded.
+// replay returns the recorded outcome without executing anything or waiting. again is set if the
+// call must be made again because its output cannot be decoded.
 func (c *Call) replay(s *Scope) (again bool, err error) {
 	outcome, err := c.root.settings.History.Outcome(s)
 	if err != nil {
@@ -464,8 +464,8 @@ func (c *Call) replay(s *Scope) (again bool, err error) {
 	return false, nil
 }
 
-// decode decodes the recorded output as the output of the call. again is set if the
-// call must be made again.
+// decode decodes the recorded output into the call's output. again is set if the call must be made
+// again.
 func (c *Call) decode(output []byte) (again bool, err error) {
 	lost, err := c.typed.DecodeOutput(output)
 	if err == nil && len(lost) == 0 {
@@ -481,14 +481,14 @@ func (c *Call) decode(output []byte) (again bool, err error) {
 	return again, nil
 }
 
-// failure returns the error of the call, which has failed.
+// failure returns the error of the call, which must have failed.
 func (o Outcome) failure() *CallError {
 	e := RecordedFailure(o.Failed)
 	e.note = o.Note
 	return e
 }
 
-// RecordedFailure returns the error of a failed call, from the record of its failure.
+// RecordedFailure returns a failed call's error, given the record of its failure.
 func RecordedFailure(r *record.Record) *CallError {
 	return &CallError{
 		Address: r.Address, Name: r.Name, Stage: r.Stage,
@@ -500,7 +500,7 @@ func RecordedFailure(r *record.Record) *CallError {
 // correctly. This is not a failure of the program, and must not be recorded as one.
 func (c *Call) halt(err error) error {
 	e := c.parent.InterruptionBy(err)
-	if c.isRoot() { // it may have no record in this opening
+	if c.isRoot() { // the call may have no record in this opening
 		c.root.refused.CompareAndSwap(nil, e)
 	}
 	c.parent.stop(e)

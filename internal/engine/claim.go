@@ -11,48 +11,47 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// claims numbers the calls, groups, steps and questions of one scope. Calls are numbered for each
-// name; this number is part of the address. In addition, all claims of the scope are numbered
-// together, by ordinal.
+// claims numbers the calls, groups, steps and questions in one scope. Calls are numbered separately
+// for each name; this number is part of the address. In addition, an ordinal numbers all claims in
+// the scope together.
 type claims struct {
 	mu      sync.Mutex
 	ordinal int
 	sites   map[string]*siteCounter // by escaped segment
 
-	// unrecorded holds the claims, including questions, that are in no record yet, in
-	// the order of their ordinals. It is only used if the run can be resumed.
-	// Branches of groups are not included, because the number of a branch determines
-	// its position.
+	// unrecorded holds the claims, including questions, that are not yet in any record, in the
+	// order of their ordinals. It is used only if the run can be resumed. Branches of groups are
+	// not included, because the number of a branch determines its position.
 	unrecorded []record.Claim
 
-	branches []bool // for a group: which branches were made; nil if it is not a group
+	branches []bool // if this is a group, which branches have been made; otherwise nil
 
 	// direct counts the calls in progress that were claimed only when they were
 	// executed. If there are several such calls, their order is not deterministic.
 	direct     atomic.Int32
 	overlapped bool             // overlapping calls were reported
-	inProgress map[sameCall]int // the calls in progress, without recalled ones
+	inProgress map[sameCall]int // the calls in progress, except recalled ones
 }
 
 // take keeps the claim until it is in a record. The caller holds in.mu.
 func (in *claims) take(c record.Claim) { in.unrecorded = append(in.unrecorded, c) }
 
-// upTo returns the unrecorded claims up to the ordinal.
+// upTo returns the unrecorded claims up to and including the ordinal.
 func (in *claims) upTo(ordinal int) []record.Claim {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	return append([]record.Claim(nil), in.unrecorded[:in.count(ordinal)]...) // nil if there are none
 }
 
-// drop removes the claims up to the ordinal, which are now in a record.
+// drop removes the claims up to and including the ordinal, which are now in a record.
 func (in *claims) drop(ordinal int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.unrecorded = in.unrecorded[in.count(ordinal):]
 }
 
-// count returns the number of unrecorded claims up to the ordinal. The caller holds
-// in.mu.
+// count returns the number of unrecorded claims up to and including the ordinal. The caller must
+// hold in.mu.
 func (in *claims) count(ordinal int) int {
 	n, _ := slices.BinarySearchFunc(in.unrecorded, ordinal+1, func(c record.Claim, ordinal int) int { return c.Ordinal - ordinal })
 	return n
@@ -64,8 +63,8 @@ type siteCounter struct {
 	n    int
 }
 
-// claims returns the counters that number the calls made in the scope. Root calls in
-// all contexts of a run are numbered together.
+// claims returns the counters that number the calls made in the scope. Root calls are numbered
+// together across all contexts of a run.
 func (s *Scope) claims() *claims {
 	if s.call == nil {
 		return &s.root.claims
@@ -147,7 +146,7 @@ func (c *claimedInput) HashBefore() (record.Hash, error) {
 }
 
 // hasOldHash reports whether the call was recorded with the old hash of its input, from before some
-// values were encoded as JSON. The call keeps that hash, and thereby its idempotency key.
+// values were encoded as JSON. Such a call keeps that hash, and therefore its idempotency key.
 func (c *Call) hasOldHash() bool {
 	r := c.recall
 	return r != nil && r.found != nil && !r.oldInput.IsZero() && r.found.Input == r.oldInput
@@ -167,7 +166,7 @@ func (in *claims) next(s *Scope, segment string) record.Address {
 	return record.Address(counter.site.Call(counter.n))
 }
 
-// unrecordedBelow returns the claims with lower ordinals that are in no record. If the
+// unrecordedBelow returns the claims with lower ordinals that are not in any record. If the
 // preconditions of another call make this call, the unrecorded claims up to that other call are
 // included, too.
 func (c *Call) unrecordedBelow() []record.Claim {
@@ -180,7 +179,7 @@ func (c *Call) unrecordedBelow() []record.Claim {
 }
 
 // dropListedClaims drops the claims that the call's first record lists. It is called after that
-// record was appended; it does no harm if another record lists some of these claims in the
+// record has been appended. It does no harm if another record lists some of these claims in the
 // meantime.
 func (c *Call) dropListedClaims() {
 	c.claimed = false
@@ -193,9 +192,9 @@ func (c *Call) dropListedClaims() {
 }
 
 // claimQuestion gives a question or a sleep of the attempt its ID and the next ordinal. Questions
-// and sleeps are numbered separately, so that one is never taken for the other. claimQuestion
-// returns a suspension if the question must not be asked: the attempt has stopped, or something
-// else was recorded at this point.
+// and sleeps are numbered separately, so that they cannot be confused. claimQuestion returns a
+// suspension if the question must not be asked, because the attempt has stopped or something else
+// was recorded at this point.
 func (s *Scope) claimQuestion(mark string) (id string, claimed *record.Claim, stopped *InterruptedError) {
 	inside := s.ensureState()
 	in := &inside.claims

@@ -17,24 +17,23 @@ import (
 // compensableCalls holds the calls of a run that can be compensated: completed calls, and calls
 // that are in doubt or would be in doubt if they ended now.
 type compensableCalls struct {
-	// used is set once there may be such calls, so that most calls need no further check.
+	// used is set once such calls may exist, so that most calls need no further check.
 	used atomic.Bool
 
 	mu     sync.Mutex
 	calls  []*completedCall // in the order in which they completed, or began or failed in doubt
-	loaded bool             // the recorded calls were added
+	loaded bool             // the recorded calls have been added
 	before map[record.Address]*completedCall
 }
 
-// A Completed is a call that was recorded as compensable and has completed or is in
-// doubt.
+// A Completed is a call that was recorded as compensable and that has completed or is in doubt.
 type Completed struct {
 	Address record.Address
 	Kind    record.Kind // kind of its actor
 	Name    string
-	InDoubt bool // it is in doubt instead of completed
+	InDoubt bool // the call is in doubt rather than completed
 
-	// By is the innermost surrounding call that failed for good and thereby causes the
+	// By is the innermost surrounding call that failed for good and thereby caused the
 	// compensation. It is zero if there is none.
 	By record.Address
 
@@ -52,25 +51,24 @@ type Completed struct {
 // A completedCall is a call that can be compensated.
 type completedCall struct {
 	Completed
-	call *Call // nil if it was made in an earlier opening of the run
+	call *Call // nil if the call was made in an earlier opening of the run
 
-	appended chan struct{} // closed when its outcome was appended or lost; nil if it was restored or is in doubt
+	appended chan struct{} // closed when the outcome is appended or lost; nil if the call was restored or is in doubt
 	lost     bool          // the outcome could not be appended
-	taken    bool          // it is in doubt, and its compensation has begun
+	taken    bool          // the call is in doubt, and its compensation has begun
 
-	mu   sync.Mutex // held while it is being compensated
-	done bool       // its compensation has an outcome that was reported
+	mu   sync.Mutex // held while the call is being compensated
+	done bool       // the compensation has an outcome, which has been reported
 }
 
-// MayCompensate reports whether Compensate may have something to do.
+// MayCompensate reports whether there may be work for Compensate.
 func (r *Root) MayCompensate() bool { return r.hasCompleted() && !r.settings.Replays }
 
 // hasCompleted reports whether there may be calls to compensate.
 func (r *Root) hasCompleted() bool { return r.compensables.used.Load() || r.settings.Completed != nil }
 
-// checkCompensation rejects a call that could not be compensated after a restart. The
-// call is suspended instead of failing: it continues once the run is opened with the
-// compensation.
+// checkCompensation rejects a call that could not be compensated after a restart. Instead of
+// failing, the call is suspended: it continues once the run is opened with the compensation.
 func (c *Call) checkCompensation() error {
 	settings := c.root.settings
 	known := settings.compensation(c.spec.Kind, c.spec.Name)
@@ -121,7 +119,7 @@ func (c *Call) isInCompensation() bool {
 	return false
 }
 
-// compensables returns the calls of the run that can be compensated, or, outside any run, those
+// compensables returns the calls of the run that can be compensated or, outside any run, such calls
 // inside the outermost call. It returns nil if there are none.
 func (c *Call) compensables() *compensableCalls {
 	if !c.root.isOutside() {
@@ -136,7 +134,7 @@ func (c *Call) compensables() *compensableCalls {
 	return nil
 }
 
-// containsCompensable reports whether calls inside the call can be compensated.
+// containsCompensable reports whether there are calls inside the call that can be compensated.
 func (c *Call) containsCompensable() bool {
 	all := c.compensables()
 	if all == nil {
@@ -177,10 +175,10 @@ func (all *compensableCalls) add(c *Call) *completedCall {
 	return done
 }
 
-// number returns the number that a compensation of c would have now. It removes an
-// earlier effect of c if that effect must no longer be compensated: c completed, was
-// compensated and was made again, or was in doubt and continues. If c was made again
-// because its input changed, both effects must be compensated. The caller holds all.mu.
+// number returns the number that a compensation of c would have now. It removes an earlier effect
+// of c if that effect must no longer be compensated: c completed, was compensated and was made
+// again, or c was in doubt and continues. If c was made again because its input changed, both
+// effects must be compensated. The caller must hold all.mu.
 func (all *compensableCalls) number(c *Call) int {
 	if c.doubtEntry != nil {
 		if c.doubtEntry.taken {
@@ -256,7 +254,7 @@ func (all *compensableCalls) pick(root *Root, choose func(*completedCall) bool) 
 	}
 	return slices.DeleteFunc(picked, func(c *completedCall) bool {
 		if decided[c] {
-			return false // its compensation was decided earlier
+			return false // whether to compensate it was decided earlier
 		}
 		for around := range c.keysAround() {
 			if has[around] {
@@ -286,7 +284,7 @@ func keyOf(a record.Address, c *Call) any {
 	return a.String()
 }
 
-// keysAround yields the keys of the surrounding calls, from the inside out.
+// keysAround yields the keys of the surrounding calls, innermost first.
 func (c *completedCall) keysAround() iter.Seq[any] {
 	return func(yield func(any) bool) {
 		if c.Address.IsZero() {
@@ -317,14 +315,14 @@ func (c *completedCall) isInside(key any) bool {
 }
 
 // undo compensates the completed calls, and the calls in doubt, inside a call that has failed for
-// good. Inside a root call with an outcome, it also makes the compensations that are still due
-// after an earlier failure. It returns the error that the call returns.
+// good. If the call is a root call with an outcome, undo also makes the compensations inside it
+// that are still due after an earlier failure. It returns the error that the call returns.
 func (c *Call) undo(p *record.Progress, first *Scope, err error) error {
 	failed, isRoot := p.Phase == record.StateFailed, c.parent.call == nil
 	if settings := c.root.settings; !failed && !isRoot || !p.HasOutcome() || settings.Strict || settings.Replays {
 		return err
 	}
-	own, _ := err.(*CallError) //nolint:errorlint // its own error: any other is not a failure of this call
+	own, _ := err.(*CallError) //nolint:errorlint // any other error is not a failure of this call
 	if failed && own == nil {
 		return err
 	}
@@ -366,8 +364,8 @@ func (r *Root) Compensate(ctx context.Context) ([]FailedCompensation, *Interrupt
 }
 
 // undo compensates the calls in order, because the call at by has failed. The context of the
-// compensations has the values of outer, but ends only with top, the root scope. It returns the
-// calls that could not be compensated, or why it stopped.
+// compensations has the values of outer, but ends only together with top, the root scope. undo
+// returns the calls that could not be compensated, or the reason why it stopped.
 func (all *compensableCalls) undo(outer context.Context, top *Scope, calls []*completedCall, by record.Address) ([]FailedCompensation, *InterruptedError) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(outer))
 	defer cancel(nil)

@@ -7,7 +7,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Compensation undoes calls of one actor, given their records.
+// A Compensation undoes the calls of one actor, given their records.
 type Compensation struct {
 	kind    record.Kind // kind of the actor
 	name    string
@@ -20,7 +20,7 @@ type Compensation struct {
 // doubt has no output.
 type Undo func(at *Scope, nth int, found *record.Progress, in, out []byte) error
 
-// NewCompensation returns a compensation for calls of the actor.
+// NewCompensation returns a compensation for calls of the given actor.
 func NewCompensation(kind record.Kind, name string, undo Undo) *Compensation {
 	return &Compensation{kind: kind, name: name, undo: undo}
 }
@@ -58,7 +58,7 @@ type CompensationError struct {
 	Failed []FailedCompensation // in the order in which they were made
 }
 
-// A FailedCompensation is one compensation that failed for good.
+// A FailedCompensation is a compensation that failed for good.
 type FailedCompensation struct {
 	Address record.Address // address of the call to be undone; zero outside a run
 	Name    string         // name of its actor

@@ -15,15 +15,15 @@ type failure struct {
 	class  record.Class
 	marked bool          // marked with Retryable
 	after  time.Duration // delay requested by the service; 0 for none
-	delay  time.Duration // planned before the next attempt
+	delay  time.Duration // delay planned before the next attempt
 	source record.Source // source of the planned delay
 
 	noRetry error // why an interceptor does not allow another attempt
 }
 
-// A verdict determines what follows a failed attempt: the call fails with a reason, is
-// suspended, or makes another attempt. The call can also be suspended before a promised
-// attempt, if something around the call ends.
+// A verdict determines what follows a failed attempt: the call fails with a reason, is suspended,
+// or makes another attempt. The call can still be suspended before an announced attempt, if
+// something around the call ends.
 type verdict struct {
 	reason    record.Reason
 	suspended *InterruptedError
@@ -32,7 +32,7 @@ type verdict struct {
 	source    record.Source
 }
 
-// classify returns the failure of an attempt with its class and marks.
+// classify returns the failure of an attempt, including its class and marks.
 func (c *Call) classify(r *attemptEnd) failure {
 	c.find(r)
 	f := failure{attemptEnd: *r}
@@ -51,7 +51,7 @@ func (c *Call) classify(r *attemptEnd) failure {
 	return f
 }
 
-// decide returns what follows a failed attempt.
+// decide determines what follows a failed attempt.
 func (c *Call) decide(p *record.Progress, s *Scope, f *failure) verdict {
 	policy := c.policy
 	switch {
@@ -87,7 +87,7 @@ func (c *Call) decide(p *record.Progress, s *Scope, f *failure) verdict {
 		if f.Panicked { // StopWhen, RetryWhen or a Matcher panicked
 			return verdict{reason: record.ReasonPanic}
 		}
-		if f.traits.InDoubt { // a call inside is in doubt, so this call is in doubt too
+		if f.traits.InDoubt { // a call inside this one is in doubt, so this call is in doubt, too
 			return verdict{reason: reasonAt(f.Stage, record.ReasonInDoubt)}
 		}
 		return verdict{reason: reasonAt(f.Stage, record.ReasonPermanent)}
@@ -121,7 +121,7 @@ func (f *failure) addLastError(p *record.Progress) {
 	}
 }
 
-// isRetried reports whether the failure is retried. It decides in this order: classes that are
+// isRetried reports whether the failure is retried. It considers, in this order: classes that are
 // never retried, Exclude, StopWhen, RetryOn and RetryWhen, the mark Retryable, an inner call in
 // doubt, the class.
 func (c *Call) isRetried(s *Scope, f *failure) bool {
@@ -129,7 +129,7 @@ func (c *Call) isRetried(s *Scope, f *failure) bool {
 	case record.ClassPermanent, record.ClassPanic, record.ClassInvalid:
 		return false
 	}
-	if f.Err == errUnsatisfied { //nolint:errorlint // of this call, not of a call inside
+	if f.Err == errUnsatisfied { //nolint:errorlint // from this call, not from a call inside it
 		return true
 	}
 	byDefault := f.marked || f.reportedInDoubt || f.class.IsTransient() && !f.isDoubtInside()
@@ -143,8 +143,8 @@ func (c *Call) isRetried(s *Scope, f *failure) bool {
 	return again
 }
 
-// isDoubtInside reports whether an inner call failed because it was in doubt: another attempt would
-// repeat that call, even though the call's own policy forbids that.
+// isDoubtInside reports whether an inner call failed because it was in doubt. Another attempt would
+// repeat that call, even though the call's own policy forbids it.
 func (f *failure) isDoubtInside() (found bool) {
 	if !f.traits.InDoubt {
 		return false
@@ -160,8 +160,8 @@ func (f *failure) isDoubtInside() (found bool) {
 	return found
 }
 
-// setPanic replaces the failure with the panic of a function that judged it. The new failure
-// includes the judged one.
+// setPanic replaces the failure with the panic of a function that was judging it. The new failure
+// includes the old one.
 func (c *Call) setPanic(f *failure, r Result) {
 	failed := f.attemptEnd
 	failed.Result, failed.findings = Result{Err: newAfterError(r.Err, f.Err), Stage: f.Stage, Panicked: true}, findings{}
@@ -173,8 +173,8 @@ func (c *Call) attemptOf(s *Scope, err error) Attempt {
 	return Attempt{Number: s.Attempt() + 1, Err: err, Output: c.typed.Output(), RunID: c.root.settings.RunID, Address: c.address}
 }
 
-// judge calls the user's functions to judge a failure. If one of them panics, it returns
-// the panic.
+// judge calls the user's functions that judge a failure. If one of them panics, judge returns the
+// panic.
 func (c *Call) judge(attempt Attempt, class record.Class, byDefault bool) (again bool, panicked error) {
 	r := Result{}
 	defer func() { panicked = r.Err }()
@@ -182,7 +182,7 @@ func (c *Call) judge(attempt Attempt, class record.Class, byDefault bool) (again
 	return c.policy.Retries.Judge(attempt, &classedError{attempt.Err, class}, byDefault), nil
 }
 
-// poll asks RetryWhen whether to make another attempt after a success. If so, the
+// poll asks RetryWhen whether to make another attempt after a success. If RetryWhen says so, the
 // success becomes a failure.
 func (c *Call) poll(s *Scope, r *Result) {
 	defer r.RecoverPanic()
@@ -191,9 +191,9 @@ func (c *Call) poll(s *Scope, r *Result) {
 	}
 }
 
-// planRetry chooses the delay before the next attempt. If that attempt could never begin, it
-// returns the reason for the failure, or the suspension if something around the call would end
-// first.
+// planRetry chooses the delay before the next attempt. If that attempt could never begin, planRetry
+// returns the reason for the failure, or, if something around the call would end first, the
+// suspension.
 func (c *Call) planRetry(p *record.Progress, s *Scope, f *failure) verdict {
 	policy, retry := c.policy, s.Attempt()+1
 	v := verdict{promised: true, delay: c.backoff(retry, p.Delay), source: record.SourceBackoff}
@@ -232,8 +232,8 @@ func (c *Call) planRetry(p *record.Progress, s *Scope, f *failure) verdict {
 }
 
 // checkDeadline returns the suspension of a call whose next attempt could not begin before the
-// deadline of its context. It returns nil if the deadline belongs to the call itself and
-// not to a scope around it.
+// deadline of its context. It returns nil if the deadline belongs to the call itself rather than to
+// a scope around it.
 func (c *Call) checkDeadline(deadline time.Time) *InterruptedError {
 	var owner *Scope // the outermost scope with this deadline
 	for s := c.parent; s != nil; s = s.Parent() {

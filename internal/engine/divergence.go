@@ -9,9 +9,9 @@ import (
 )
 
 // A DivergenceError reports that the program of a resumed run does not make the recorded calls. No
-// call was made in place of a recorded one. The run is interrupted and has not failed: it continues
-// with the previous program, or with one that makes the recorded calls. A DivergenceError matches
-// [ErrDivergence].
+// call was made in place of a recorded one. The run is interrupted, but has not failed: it
+// continues with the previous program, or with one that makes the recorded calls. A DivergenceError
+// matches [ErrDivergence].
 type DivergenceError struct {
 	RunID    string
 	How      string         // "order", "input", "kind", "end", "output", "overlap", "swap", "value", "question" or "version"
@@ -27,7 +27,7 @@ type DivergenceError struct {
 	Fork record.Address // call before which to fork the run, if it is neither Was nor Address; see ForkAddress
 }
 
-// Error returns what differs and what to do about it.
+// Error says what differs and what to do about it.
 func (e *DivergenceError) Error() string {
 	return fmt.Sprintf("run %s: the program differs from its records: %s. %s. %s", e.RunID, e.Difference(), e.notRun(), e.advice())
 }
@@ -107,10 +107,10 @@ func (e *DivergenceError) advice() string {
 }
 
 // ForkAddress returns the address of the call before which to fork the run, so that the fork
-// continues with the current program. It is zero if only a new run can continue with it.
+// continues with the current program. The address is zero if the current program needs a new run.
 func (e *DivergenceError) ForkAddress() record.Address {
 	switch {
-	case e.How == "input" && e.Scope == "": // a fork has the same run input
+	case e.How == "input" && e.Scope == "": // a fork would have the same run input
 		return record.Address{}
 	case !e.Fork.IsZero():
 		return e.Fork
@@ -132,9 +132,8 @@ func (e *DivergenceError) fork() string {
 // Is matches [ErrDivergence].
 func (e *DivergenceError) Is(target error) bool { return target == ErrDivergence }
 
-// checkEnd returns a suspension if a handler ended without making all calls that
-// were recorded in its scope. It returns nil if a time limit, a group or the end
-// of a context ended the handler.
+// checkEnd returns a suspension if a handler ended without making all the calls that were recorded
+// in its scope. It returns nil if a time limit, a group or the end of a context ended the handler.
 func (c *Call) checkEnd(s *Scope) *InterruptedError {
 	history := c.root.settings.History
 	if history == nil || s.endedItself() || s.outer.Err() != nil || c.parent.context().Err() != nil {
@@ -153,13 +152,13 @@ func (c *Call) checkEnd(s *Scope) *InterruptedError {
 	return c.parent.InterruptionBy(err)
 }
 
-// InterruptionBy returns the suspension that an error of the run causes for the calls
-// inside the scope: the run could not be resumed, which is not a failure of the program.
+// InterruptionBy returns the suspension that an error of the run causes for the calls inside the
+// scope. The error means that the run could not be resumed, which is not a failure of the program.
 func (s *Scope) InterruptionBy(err error) *InterruptedError {
 	if e, ok := err.(*InterruptedError); ok { //nolint:errorlint // the run itself has stopped
 		return e
 	}
-	if e := s.endCause(); e != nil { // this may be why it went wrong
+	if e := s.endCause(); e != nil { // this may be the cause of the error
 		return e
 	}
 	return &InterruptedError{Reason: record.InterruptReplay, Cause: err}

@@ -1,9 +1,9 @@
-// Package engine executes calls: it claims their addresses, makes their attempts,
-// decides what follows, and appends records to the run. It does not know the types of
-// inputs and outputs. Package core contains the API for users and the typed part of a
-// call ([Typed]). Package state implements [Run].
+// Package engine executes calls: it claims their addresses, makes their attempts, decides what
+// follows, and appends records to the run. It does not know the types of inputs and outputs.
+// Package core contains the API for users and the typed part of a call ([Typed]). Package state
+// implements [Run].
 //
-// A call takes the following steps; call.go contains them from top to bottom:
+// A call takes the following steps, which call.go contains in the same order:
 //
 //  1. The call claims its [record.Address] from the scope in its context.
 //  2. The preconditions run, once.
@@ -13,8 +13,7 @@
 //     If it is retried, a retrying record and an interruptible wait follow, and
 //     then step 3 again.
 //
-// [Next] decides the next step. It depends only on the records and the rules of the
-// call.
+// [Next] decides the next step. Its decision depends only on the records and the rules of the call.
 //
 // The errors are documented in package core.
 package engine

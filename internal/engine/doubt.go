@@ -13,11 +13,11 @@ func (c *Call) isUndoneInDoubt() bool {
 	return c.compensableInDoubt && !c.isInCompensation() && !c.mayShareParentEffect()
 }
 
-// followDoubt updates the calls to be undone after a record of the call was appended. p is the
+// followDoubt updates the calls to be undone after a record of the call has been appended. p is the
 // call's progress after that record.
 func (c *Call) followDoubt(p *record.Progress, rec *record.Record) {
 	switch compensable := rec.Detail != nil && rec.Detail.Compensable; {
-	case rec.Status == record.StatusCompleted && compensable: // it was added when it completed
+	case rec.Status == record.StatusCompleted && compensable: // it was added when the call completed
 	case !p.InDoubt():
 		c.dropDoubt()
 	case compensable:
@@ -25,7 +25,7 @@ func (c *Call) followDoubt(p *record.Progress, rec *record.Record) {
 	}
 }
 
-// addDoubt adds, as the latest call, a call that begins an attempt or failed in doubt.
+// addDoubt adds, as the latest call, a call that begins an attempt or has failed in doubt.
 func (all *compensableCalls) addDoubt(c *Call) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -48,8 +48,8 @@ func (c *Call) dropDoubt() {
 	all.remove(c.doubtEntry)
 }
 
-// take reports whether a call is still in doubt, and reserves the number of its compensation: if
-// the call continues after that, its effect is a different one.
+// take reports whether a call is still in doubt. If so, it reserves the number of the call's
+// compensation: if the call continues after that, its effect is a different one.
 func (all *compensableCalls) take(c *completedCall) bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()

@@ -10,24 +10,24 @@ import (
 
 // This file handles calls whose effects must not be repeated. When a call of an irreversible actor
 // begins for the first time, it looks for effects of earlier calls of that actor, in earlier
-// attempts of the surrounding calls or in the parents of a fork. It takes such an effect over, or
-// asks somebody what to do.
+// attempts of the surrounding calls or in the parents of a fork. If it finds such an effect, it
+// takes the effect over, or asks somebody what to do.
 
-// An EffectQuery asks for effects that a call might repeat. The call belongs to an irreversible
-// actor and is about to begin.
+// An EffectQuery is a search for effects that a call might repeat. The call belongs to an
+// irreversible actor and is about to begin.
 type EffectQuery struct {
 	Identity record.Hash // identity of the call's input
-	Declared bool        // the actor defines the identity of its input
+	Declared bool        // the actor itself defines the identity of its input
 
-	// Take is the place of the effect to take; nil to search for one.
+	// Take identifies the effect to take. It is nil to search for one.
 	Take *record.Effect
 }
 
 // A FoundEffect is an effect that a call might repeat.
 type FoundEffect struct {
 	record.Effect
-	TakeOver bool // take the effect over without asking
-	Same     bool // it comes from a call with the same input
+	TakeOver bool // take over the effect without asking
+	Same     bool // the effect comes from a call with the same input
 	Here     bool // it comes from a call at the same place
 }
 
@@ -40,7 +40,7 @@ func (c *Call) takeEffect(p *record.Progress, s *Scope) (ended bool, err error) 
 	}
 	q := EffectQuery{Declared: c.typed.DeclaresIdentity()}
 	if q.Identity, err = c.inputIdentity(); err != nil {
-		return false, nil //nolint:nilerr // it is the failure of the call, which checkPreconditions reports
+		return false, nil //nolint:nilerr // this is a failure of the call, which checkPreconditions reports
 	}
 	for {
 		found, err := c.root.run.Effect(s, q)
@@ -65,8 +65,8 @@ func (c *Call) takeEffect(p *record.Progress, s *Scope) (ended bool, err error) 
 	}
 }
 
-// mayRepeatEffect reports whether the actor of the call is irreversible and there may be
-// effects that the call would repeat.
+// mayRepeatEffect reports whether the call's actor is irreversible and there may be effects that
+// the call would repeat.
 func (c *Call) mayRepeatEffect() bool {
 	settings := c.root.settings
 	if !c.spec.Irreversible || c.root.isOutside() || settings.Replays {
@@ -83,8 +83,8 @@ func (c *Call) mayRepeatEffect() bool {
 	return false
 }
 
-// fitsOutput decodes the output of an effect as the output of the call. It reports
-// whether the type can hold all of it.
+// fitsOutput decodes the output of an effect as the output of the call. It reports whether the
+// output type can hold all of it.
 func (c *Call) fitsOutput(encoded []byte) bool {
 	lost, err := c.typed.DecodeOutput(encoded)
 	if err == nil && len(lost) == 0 {
@@ -101,7 +101,7 @@ func (f *FoundEffect) kept() *KeptOutput {
 	return &KeptOutput{Encoded: f.Output}
 }
 
-// takeOver completes the call with the effect. again is set if another call has taken the
+// takeOver completes the call with the effect. again is set if another call has taken over the
 // effect in the meantime.
 func (c *Call) takeOver(p *record.Progress, s *Scope, found *FoundEffect, r Result, message string) (ended, again bool, err error) {
 	place := found.Place()
@@ -148,14 +148,14 @@ func (c *Call) decideAbout(p *record.Progress, s *Scope, found *FoundEffect) (en
 	r := Result{Stage: record.StageHandler, Kept: found.kept()}
 	if answer.decision == decidedCompleted {
 		if r = c.typed.KeepOutput(s.context()); r.Err != nil {
-			return true, false, c.halt(r.Err) // the answer stays until it can be recorded
+			return true, false, c.halt(r.Err) // the answer is kept until it can be recorded
 		}
 	}
 	return c.takeOver(p, s, found, r, fmt.Sprintf("took over the effect of %s, as answered to %s", found, q.ID))
 }
 
-// makeInstead lets the call be made. If the effect in doubt comes from the same call, with the same
-// input, the call replaces the effect and thereby settles the doubt.
+// makeInstead allows the call to be made. If the effect in doubt comes from the same call, with the
+// same input, the call replaces the effect and thereby settles the doubt.
 func (c *Call) makeInstead(found *FoundEffect) (ended, again bool, err error) {
 	c.typed.Clear()
 	if found.InDoubt && found.Same && found.Here {
@@ -176,8 +176,8 @@ func (f *FoundEffect) describe() string {
 	return "which completed with " + with
 }
 
-// effectQuestion returns the question of whether the call takes the effect over. Its ID contains
-// the effect, because after a resume the question may be about a different effect.
+// effectQuestion returns the question of whether the call takes over the effect. The question's ID
+// contains the effect, because after a resume the question may be about a different effect.
 func (c *Call) effectQuestion(found *FoundEffect) (Question, error) {
 	input, err := c.typed.EncodeInput()
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 // This file appends the records of a call. Each function appends one fact. Functions
 // that end the call also return the result for the caller.
 
-// describe sets the fields that all records of the call have. Records are filled in
-// place instead of being returned, since each copy takes stack space.
+// describe sets the fields that all records of the call have. Records are filled in place rather
+// than returned, because each copy takes stack space.
 func (c *Call) describe(rec *record.Record, status record.Status, attempt int32, at time.Time) {
 	rec.Time, rec.Address, rec.Name, rec.Ordinal = at.Round(0).UTC(), c.address, c.spec.Name, c.ordinal
 	rec.Kind, rec.Status, rec.Attempt, rec.MaxAttempts = c.spec.Kind, status, int(attempt), c.policy.MaxAttempts
@@ -89,7 +89,7 @@ func (c *Call) appendStarted(p *record.Progress, s *Scope, began time.Time) erro
 	c.describe(&rec, record.StatusStarted, s.attempt, began)
 	rec.Elapsed = p.Spent
 	if s.attempt > 0 && p.Err != nil {
-		rec.Err, rec.Delay = p.Err, p.Delay // why it is retried, and the wait before the retry
+		rec.Err, rec.Delay = p.Err, p.Delay // why the call is retried, and how long it waits
 	}
 	switch {
 	case p.Again:
@@ -130,8 +130,8 @@ func (c *Call) isFirstStart(p *record.Progress) bool {
 	return c.recall.found == nil && p.Starts == 0 || c.recall.found != nil && p.Starts == c.recall.found.Starts
 }
 
-// describeInput adds the input to a started record if inputs are kept, or if it is small. asks is
-// true if the call asks a model; describeInput then also adds the hash of the whole input.
+// describeInput adds the input to a started record if inputs are kept, or if the input is small.
+// asks is true if the call asks a model; describeInput then also adds the hash of the whole input.
 func (c *Call) describeInput(rec *record.Record, asks bool) error {
 	settings := c.root.settings
 	kept := settings.Payloads || c.parent.call == nil || c.spec.InDoubt == InDoubtAsk || c.compensable
@@ -195,13 +195,13 @@ func (c *Call) complete(p *record.Progress, s *Scope, r *attemptEnd, message str
 	return c.append(p, s, &rec)
 }
 
-// describeEffect adds to a record of an irreversible call what later calls must know
-// about its effect. other is the effect that the call took over or replaces.
+// describeEffect adds to a record of an irreversible call what later calls must know about the
+// call's effect. other is the effect that the call took over or replaces.
 func (c *Call) describeEffect(rec *record.Record, other *record.Effect) {
 	d := detailOf(rec)
 	d.Irreversible, d.Effect = true, other
 	if !c.root.isOutside() && (rec.Status == record.StatusStarted || other != nil) {
-		d.InputHash, _ = c.inputIdentity() // without the identity, the call does not begin
+		d.InputHash, _ = c.inputIdentity() // without an identity, the call would not have begun
 	}
 }
 
@@ -219,7 +219,7 @@ func (c *Call) retry(p *record.Progress, s *Scope, f *failure, v verdict) error 
 	rec.Stage, rec.Class, rec.Err = f.Stage, f.class, c.kept(&f.attemptEnd)
 	rec.WillRetry, rec.Delay, rec.DelaySource = true, v.delay, v.source
 	err := c.append(p, s, &rec)
-	p.Spent += time.Since(f.ended) // publishing and storing take time
+	p.Spent += time.Since(f.ended) // publishing and storing also take time
 	return err
 }
 
@@ -256,8 +256,8 @@ func (c *Call) kept(r *attemptEnd) error {
 	return r.kept
 }
 
-// keptInterrupt returns e in the form in which it is recorded: the text of its cause can no longer
-// change.
+// keptInterrupt converts e to the form in which it is recorded, so that the text of its cause can
+// no longer change.
 func (c *Call) keptInterrupt(e *InterruptedError) *InterruptedError {
 	switch {
 	case c.root.settings.Outputs:
@@ -302,9 +302,9 @@ func (c *Call) explainRetryTimeout(p *record.Progress, s *Scope, f *failure) str
 	limit := c.policy.RetryTimeout
 	elapsed := p.Spent + f.took
 	switch {
-	case f.refused && f.source == 0: // the wait of an interceptor would have been too long
+	case f.refused && f.source == 0: // an interceptor's wait would have been too long
 		return fmt.Sprintf("RetryTimeout is %v", limit)
-	case s.expired() && s.limit.total || elapsed >= limit: // the attempt or the wait before it used the rest
+	case s.expired() && s.limit.total || elapsed >= limit: // the attempt, or the wait before it, used up the rest
 		return fmt.Sprintf("RetryTimeout of %v is over", limit)
 	case f.source != record.SourceServer:
 		return fmt.Sprintf("the next delay of %v does not fit into RetryTimeout of %v, %v of it used", f.delay, limit, elapsed)

@@ -12,17 +12,17 @@ import (
 )
 
 // A CallError reports that a call failed. errors.Is matches it with the sentinel of its Reason
-// (such as [ErrExhausted]), and with everything that matches the handler's last error. errors.As
-// finds in it whatever it finds in the handler's last error.
+// (such as [ErrExhausted]), and with everything that the handler's last error matches. errors.As
+// finds in it whatever it would find in the handler's last error.
 //
-// Its text contains at most 4,000 characters ([record.MessageLimit]) of Err's text, both live and
-// after a resume. The records contain this part of Err's text. They also contain the values in Err
-// whose types are in the standard library or were registered with [record.RegisterErrorType]. A
-// value of more than 64 KB is left out, and a warning is recorded (see [record.Error]).
+// The text of a CallError contains at most 4,000 characters ([record.MessageLimit]) of Err's text,
+// both live and after a resume. The records contain the same part of Err's text. They also contain
+// the values in Err whose types are in the standard library or were registered with
+// [record.RegisterErrorType]. A value of more than 64 KB is left out, and a warning is recorded
+// (see [record.Error]).
 //
-// If a run that had failed is opened again and its last root call returns the recorded failure, the
-// text also says so, and explains how to make the failed calls again. No record contains this
-// addition.
+// If a failed run is opened again and its last root call returns the recorded failure, the text
+// also says so, and explains how to make the failed calls again. No record contains this addition.
 type CallError struct {
 	Address  record.Address // zero outside a run
 	Name     string         // of the actor
@@ -32,7 +32,7 @@ type CallError struct {
 	Detail   string // the limit that the call reached; usually empty
 	Err      error  // the last error of the handler, a condition or the storage; never nil
 
-	note string // what a person must know about the error of a resumed run; never recorded
+	note string // what a person must know about an error from a resumed run; never recorded
 }
 
 // Error returns a line such as `assistant/fetch: exhausted after 3 attempts: connection refused`.
@@ -85,8 +85,8 @@ func beginsWith(text, words string) bool {
 	return ok && (rest == "" || strings.ContainsRune(",:;", rune(rest[0])))
 }
 
-// isReasonInside reports whether e.Err is the failure of another call for the same reason. The text
-// of e.Err then already names the reason.
+// isReasonInside reports whether e.Err is the failure of another call for the same reason. If so,
+// the text of e.Err already names the reason.
 func (e *CallError) isReasonInside() (is bool) {
 	defer func() { _ = recover() }() // a method of the user's errors may panic
 	var inside *CallError
@@ -94,7 +94,7 @@ func (e *CallError) isReasonInside() (is bool) {
 }
 
 // isOpenInside reports whether the error says that a call inside is in doubt or was not executed.
-// The word "permanent" would then mislead.
+// In that case, the word "permanent" would be misleading.
 func (e *CallError) isOpenInside() bool {
 	return e.Reason == record.ReasonPermanent && (safeIs(e.Err, ErrInDoubt) || safeIs(e.Err, ErrNotRecorded) || safeIs(e.Err, ErrNotStored))
 }
@@ -142,7 +142,7 @@ func (e *CallError) Is(target error) bool {
 	return false
 }
 
-// newAfterError adds the earlier error before, which may be nil, to err. errors.Is and errors.As
+// newAfterError adds to err the earlier error before, which may be nil. errors.Is and errors.As
 // find both.
 func newAfterError(err, before error) error {
 	if before == nil {
@@ -175,9 +175,10 @@ func (e *branchesError) Error() string { return e.recorded.Error() }
 
 func (e *branchesError) Unwrap() []error { return []error{e.recorded, e.branches} }
 
-// A PanicError is the error for a panic in a handler or a condition. It is never retried.
+// A PanicError is the error that results from a panic in a handler or a condition. It is never
+// retried.
 type PanicError struct {
-	Value any    // after a resume: its text, unless it is a number or a bool
+	Value any    // after a resume, its text, unless it is a number or a bool
 	Stack []byte `json:"-"` // stack of the goroutine at the panic; not recorded
 }
 
@@ -253,18 +254,18 @@ func (e *classedError) Class() record.Class { return e.class }
 // markPermanent marks err so that it is never retried.
 func markPermanent(err error) error { return &mark.Permanent{Err: err} }
 
-// ErrAttemptOver is returned to code that still runs inside an attempt after its handler returned
-// or was abandoned. Such code can no longer make calls, or record or store anything.
+// ErrAttemptOver is returned to code that is still running inside an attempt after its handler has
+// returned or was abandoned. Such code can no longer make calls, or record or store anything.
 var ErrAttemptOver = errors.New("core: the attempt is over")
 
 // ErrNoRun is returned if a run is required but the context has none.
 var ErrNoRun = errors.New("core: the context does not belong to a run; create one with st := state.New(), and use st.Context(ctx)")
 
 var (
-	// errGoexit is the error reported for a handler that called runtime.Goexit.
+	// errGoexit is the error reported if a handler calls runtime.Goexit.
 	errGoexit = errors.New("the handler ended its goroutine without returning (runtime.Goexit, or t.FailNow outside the test's goroutine)")
 
-	// errGoexitInError reports that the handler's error has a method that called runtime.Goexit.
+	// errGoexitInError reports that a method of the handler's error called runtime.Goexit.
 	errGoexitInError = errors.New("a method of the error that the handler returned ended the goroutine (runtime.Goexit, or t.FailNow outside the test's goroutine)")
 )
 

@@ -9,26 +9,25 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// group is the state of a group's attempt, which can be ended before its
-// handler returns.
+// group is the state of an attempt of a group. The attempt can be ended before its handler returns.
 type group struct {
 	cancel   context.CancelCauseFunc
 	end      atomic.Pointer[groupEnd] // nil before EndGroup
 	recorded bool                     // the group has a recorded outcome
-	reason   record.Reason            // why it is recorded as failed
+	reason   record.Reason            // why it was recorded as failed
 }
 
-// groupEnd tells why a group ended before its handler returned.
+// groupEnd says why a group ended before its handler returned.
 type groupEnd struct{ cause error }
 
 // timedOut reports whether the group ended because its time was up.
 func (g *group) timedOut() bool {
 	end := g.end.Load()
-	return end != nil && end.cause == ErrGroupTimeout //nolint:errorlint // itself, not that of a group inside
+	return end != nil && end.cause == ErrGroupTimeout //nolint:errorlint // from this group, not from a group inside it
 }
 
-// failure returns the error of a group that failed even though its handler returned no error, or
-// nil if it did not fail.
+// failure returns the error of a group that failed even though its handler returned no error. It
+// returns nil if the group did not fail.
 func (g *group) failure() error {
 	if end := g.end.Load(); end != nil && end.cause != errEnough { //nolint:errorlint // of this package
 		return end.cause
@@ -64,7 +63,7 @@ func (s *Scope) beginGroup() {
 	s.outer, s.group = ctx, &group{cancel: cancel}
 }
 
-// endGroup frees the resources of beginGroup.
+// endGroup frees the resources that beginGroup has allocated.
 func (s *Scope) endGroup() { s.group.cancel(nil) }
 
 // EndGroup ends the group whose handler received ctx, and interrupts its other branches. The cause
@@ -84,15 +83,15 @@ func EndGroup(ctx context.Context, cause error) {
 }
 
 // LeaveGroup ends the group whose handler received ctx, because the group's caller leaves it before
-// all branches have ended. If the caller cannot go on because one of its calls was suspended, the
-// group is suspended too, and its branches run to their end. The group is entered again when its
-// caller is entered again.
+// all branches have ended. If the caller cannot continue because one of its calls was suspended,
+// the group is suspended, too, and its branches run until they end. The group is entered again when
+// its caller is entered again.
 func LeaveGroup(ctx context.Context) {
 	if s := ScopeOf(ctx); s != nil && s.group != nil {
 		around := s.call.parent
 		e := around.blockedBy()
 		if e == nil {
-			e = around.suspended() // a root call, which does not prevent others
+			e = around.suspended() // a root call, which does not block other calls
 		}
 		if e != nil {
 			s.Suspend(e)
@@ -105,13 +104,13 @@ func LeaveGroup(ctx context.Context) {
 var errEnough = errors.New("the group needs no more branches")
 
 // MisfitChoice stops the run because the choice that a group recorded, in the call with the given
-// address, is no longer a branch of the program. ctx is the context of the group's handler. The
-// result is the suspension.
+// address, is no longer among the program's branches. ctx is the context of the group's handler.
+// The result is the suspension.
 func MisfitChoice(ctx context.Context, choice record.Address, recorded, asked string) error {
 	s := ScopeOf(ctx)
 	d := &DivergenceError{RunID: s.root.settings.RunID, How: "output", Address: choice, Scope: s.Path(), Recorded: recorded, Asked: asked}
 	again, err := s.root.settings.History.Differs(s, d)
-	if again || err == nil { // a choice cannot be made again while its group is under way
+	if again || err == nil { // a choice cannot be made again while its group is still running
 		err = &InterruptedError{Reason: record.InterruptDiverge, Cause: d}
 	}
 	e := s.InterruptionBy(err)
@@ -119,9 +118,9 @@ func MisfitChoice(ctx context.Context, choice record.Address, recorded, asked st
 	return e
 }
 
-// GroupRecorded reports whether the group whose handler received ctx has a
-// recorded outcome. Its branches without an outcome were interrupted when the
-// group ended, and do not begin. If the group failed, reason is the recorded reason.
+// GroupRecorded reports whether the group whose handler received ctx has a recorded outcome. In
+// that case, its branches without an outcome were interrupted when the group ended, and do not
+// begin. If the group failed, reason is the recorded reason.
 func GroupRecorded(ctx context.Context) (reason record.Reason, recorded bool) {
 	s := ScopeOf(ctx)
 	if s == nil || s.group == nil {

@@ -28,9 +28,9 @@ func IdempotencyKey(ctx context.Context) (string, error) {
 	return key, err
 }
 
-// idempotencyKey returns the key of the call, and the call whose input is part of the key. For a
-// group or a branch, that call is the innermost surrounding call that is neither a group nor a
-// branch, or nil if no such call exists.
+// idempotencyKey returns the call's key, and the call whose input is part of the key. For a group
+// or a branch, the latter is the innermost surrounding call that is neither a group nor a branch,
+// or nil if there is none.
 func (c *Call) idempotencyKey() (key string, of *Call, err error) {
 	for of = c; of != nil && of.spec.Kind.IsParallel(); {
 		of = of.parent.call
@@ -54,9 +54,9 @@ func (c *Call) idempotencyKey() (key string, of *Call, err error) {
 	return hex.EncodeToString(h.Sum(nil)[:16]), of, nil
 }
 
-// inputIdentity returns the hash of the identity of the input. In a run that can be
-// resumed, it was computed when the call was claimed. For a compensation, and in any
-// other run, it is computed on first use.
+// inputIdentity returns the hash of the input's identity. In a run that can be resumed, the hash
+// was computed when the call was claimed. For a compensation, and in any other run, it is computed
+// on first use.
 func (c *Call) inputIdentity() (record.Hash, error) {
 	if r := c.recall; r != nil && (r.inputErr != nil || !r.input.IsZero()) {
 		return r.input, r.inputErr
@@ -72,8 +72,8 @@ func (c *Call) inputIdentity() (record.Hash, error) {
 }
 
 // sharesParentEffect reports whether the call, which completes in a fork, has the same effect as
-// the same call in a parent run: its handler used a key that the parent run had used for that
-// call.
+// the same call in a parent run, because its handler used a key that the parent run had used for
+// that call.
 func (c *Call) sharesParentEffect() bool { return c.keyed.Load() && c.mayShareParentEffect() }
 
 // mayShareParentEffect reports whether a parent of the fork made the same call and did not undo it.
@@ -86,9 +86,9 @@ func (c *Call) mayShareParentEffect() bool {
 	return err == nil && slices.Contains(made, input)
 }
 
-// timesUndone returns how often the call and the surrounding calls were compensated, as parts of
-// a key. The address of a compensation already contains the number of the completion that it
-// undoes, so its key changes only with what the parents of a fork undid.
+// timesUndone returns how often the call and the surrounding calls were compensated, as parts of a
+// key. The address of a compensation already contains the number of the completion that it undoes,
+// so the key of a compensation changes only with what the parents of a fork have undone.
 func (c *Call) timesUndone() (parts []string) {
 	settings := c.root.settings
 	if len(settings.Undone) == 0 {

@@ -35,8 +35,8 @@ const (
 	decidedTakeOver  = "take_over" // only for an effect
 )
 
-// Marks in the IDs of questions: inDoubtMark precedes the number of the question,
-// effectMark the effect that the question is about.
+// Marks in the IDs of questions: inDoubtMark precedes the number of the question, and effectMark
+// precedes the effect that the question is about.
 const (
 	inDoubtMark = "?in-doubt"
 	effectMark  = "?effect"
@@ -63,8 +63,7 @@ func (q Question) Check(encoded []byte) error {
 	return nil
 }
 
-// checkDecision rejects the decision to take over an effect if there is no
-// effect with an output.
+// checkDecision rejects a decision to take over an effect if there is no effect with an output.
 func (q Question) checkDecision(a *answeredInDoubt) error {
 	switch {
 	case a.decision != decidedTakeOver || q.InDoubt != nil && q.InDoubt.Effect.CanBeTakenOver():
@@ -88,7 +87,7 @@ func (q Question) checkSchema(document json.RawMessage, encoded []byte) error {
 	if err == nil {
 		err = answers.Validate(text)
 	}
-	if wrong := (*schema.ValidationError)(nil); errors.As(err, &wrong) { // the order of fields in a Go map is random
+	if wrong := (*schema.ValidationError)(nil); errors.As(err, &wrong) { // because the order of fields in a Go map is random
 		slices.SortStableFunc(wrong.Problems, func(a, b schema.Problem) int { return strings.Compare(a.Path, b.Path) })
 	}
 	if err != nil {
@@ -146,8 +145,8 @@ func readInDoubtAnswer(encoded []byte) (a answeredInDoubt, err error) {
 // call failed.
 var errAnsweredFailed = errors.New("it was in doubt, and the answer says that it failed")
 
-// IsAnsweredFailed reports whether err is from a call in doubt that failed because an answer says
-// so.
+// IsAnsweredFailed reports whether err comes from a call in doubt that failed because an answer
+// says so.
 func IsAnsweredFailed(err error) bool { return errors.Is(err, errAnsweredFailed) }
 
 // failInDoubt fails a call in doubt.
@@ -166,7 +165,7 @@ func (c *Call) repeatsDoubt(p *record.Progress) bool {
 	return p.Again && p.InDoubt() && c.mustNotRepeat() && !c.spec.Kind.IsEntered()
 }
 
-// warnRepeated records that a call which failed in doubt is made again.
+// warnRepeated records that a call that failed in doubt is made again.
 func (c *Call) warnRepeated() {
 	_ = c.root.run.Append(nil, record.Record{
 		Time: time.Now().Round(0).UTC(), Kind: record.KindLog, Status: record.StatusRecorded, Address: c.address,
@@ -189,9 +188,9 @@ func (c *Call) settleDoubt(p *record.Progress, s *Scope, r *attemptEnd) (settled
 	return true, c.refuseAttempt(p, s, r, record.ReasonInDoubt)
 }
 
-// stopLoop interrupts the run because the process has ended too often during the attempt
-// of s. This is recorded as an interrupt of the attempt. If somebody resumes the run,
-// losses are counted from zero.
+// stopLoop interrupts the run because the process has ended too often during the attempt of s. This
+// is recorded as an interrupt of the attempt. If somebody resumes the run, the count of losses
+// starts from zero.
 func (c *Call) stopLoop(p *record.Progress, s *Scope) error {
 	return c.suspend(p, s, nil, &InterruptedError{
 		Reason: record.InterruptCrashLoop,
@@ -201,9 +200,9 @@ func (c *Call) stopLoop(p *record.Progress, s *Scope) error {
 }
 
 // askInDoubt asks whether the attempt of s took effect, and continues according to the answer. The
-// question's number is the number of the start that it is about. So the question stays the same
-// while it is open, and a later doubt leads to a different question. r is the attempt that is in
-// doubt, or nil if that attempt was made before the run was resumed.
+// question's number is the number of the start that the question is about. So the question stays
+// the same while it is open, and a later doubt leads to a different question. r is the attempt that
+// is in doubt, or nil if that attempt was made before the run was resumed.
 func (c *Call) askInDoubt(p *record.Progress, s *Scope, r *attemptEnd) error {
 	q := Question{
 		ID: fmt.Sprintf("%s%s%d", c.address, inDoubtMark, p.Starts), Awaits: record.AwaitDecision,
@@ -237,13 +236,12 @@ func (c *Call) askInDoubt(p *record.Progress, s *Scope, r *attemptEnd) error {
 	}
 	kept := c.typed.KeepOutput(s.context())
 	if kept.Err != nil {
-		return c.halt(kept.Err) // the answer stays until it can be recorded
+		return c.halt(kept.Err) // the answer is kept until it can be recorded
 	}
 	return c.complete(p, s, &attemptEnd{Result: kept}, "as answered to "+q.ID)
 }
 
-// errAnsweredBefore is the reason that an answer does not count if it was recorded before the
-// attempt ended.
+// errAnsweredBefore says why an answer does not count if it was recorded before the attempt ended.
 var errAnsweredBefore = errors.New("it was given before the attempt was made")
 
 // readDecision returns a function that reads an answer to q into answer. If the answer contains the

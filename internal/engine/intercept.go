@@ -9,9 +9,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// This file calls interceptors. The engine enforces the rules of an attempt:
-// each interceptor gets one attempt, and a result that breaks a rule is
-// corrected (see [Interceptor]).
+// This file calls interceptors. The engine enforces the rules of an attempt: each interceptor can
+// make one attempt, and a result that breaks a rule is corrected (see [Interceptor]).
 
 // interceptors returns the interceptors for attempts of the call, outermost
 // first.
@@ -31,8 +30,8 @@ type Guard struct {
 	interceptors []Interceptor
 }
 
-// With returns the guard with more interceptors, placed inside the existing
-// ones. It returns nil if there is nothing in it.
+// With returns the guard with more interceptors, placed inside the existing ones. It returns nil if
+// the result would contain nothing.
 func (g *Guard) With(more []Interceptor) *Guard {
 	if len(more) == 0 {
 		return g
@@ -54,14 +53,14 @@ type interception struct {
 	own       []Interceptor
 	outer     context.Context // passed to the outermost interceptor
 	beginning time.Time
-	spent     time.Duration // RetryTimeout used before the attempt
+	spent     time.Duration // RetryTimeout used up before the attempt
 
 	state    interceptionState
 	over     bool          // the attempt has a result
 	parked   time.Duration // how long the run is parked before the attempt is made; 0 if it is not
 	panicked bool          // an interceptor panicked
 	r        attemptEnd    // result of the handler, if it has run
-	failed   *classedError // the failure as seen by interceptors; nil for none
+	failed   *classedError // the failure, as interceptors see it; nil if there is none
 }
 
 // interceptionState tells where the result of the attempt comes from.
@@ -82,7 +81,7 @@ func (c *Call) interception(s *Scope, ofRun, own []Interceptor) *interception {
 	return in
 }
 
-// passIntercepted makes a pass inside the interceptors.
+// passIntercepted makes a pass with interceptors around it.
 func (c *Call) passIntercepted(s *Scope, began time.Time, spent time.Duration, ofRun, own []Interceptor) attemptEnd {
 	in := c.interception(s, ofRun, own)
 	in.beginning, in.spent = began, spent
@@ -106,7 +105,7 @@ func (c *Call) passIntercepted(s *Scope, began time.Time, spent time.Duration, o
 	}
 	c.typed.Clear()
 	r := attemptEnd{Result: Result{Err: err, Stage: record.StageHandler, refused: !ran, acted: acted, Panicked: in.panicked || in.r.Panicked}}
-	switch own, ok := err.(*classedError); { //nolint:errorlint // the error of pass itself
+	switch own, ok := err.(*classedError); { //nolint:errorlint // the error of the pass itself
 	case ok && own == in.failed:
 		r.Err, r.findings = in.r.Err, in.r.findings
 	case ok:
@@ -158,10 +157,10 @@ func (in *interception) callInterceptor(ctx context.Context, i int) error {
 	return newAfterError(err, n.err)
 }
 
-// nextAttempt is the attempt that one interceptor may make.
+// nextAttempt is the attempt that an interceptor may make.
 type nextAttempt struct {
 	in *interception
-	i  int // index of the inner interceptor
+	i  int // index of the next inner interceptor
 
 	busy chan struct{} // has a value while the attempt is being made
 	used bool
@@ -169,9 +168,9 @@ type nextAttempt struct {
 	err  error
 }
 
-// offer calls the interceptor and returns its error, or its panic as an error.
-// If the interceptor returns while its attempt is still being made on another
-// goroutine, offer waits for the attempt, since an attempt ends only once.
+// offer calls the interceptor and returns its error, or its panic as an error. If the interceptor
+// returns while its attempt is still being made on another goroutine, offer waits for the attempt,
+// because an attempt may end only once.
 func (n *nextAttempt) offer(ctx context.Context, to func(context.Context, *CallInfo, func(context.Context) error) error) (err error) {
 	defer func() {
 		p := recover()
@@ -235,8 +234,8 @@ func (in *interception) pass(ctx context.Context) error {
 	return in.failed
 }
 
-// joinContext makes ctx the context of the handler. Even if ctx was detached from
-// the context that the interceptors received, it ends with that context.
+// joinContext makes ctx the handler's context. Even if ctx was detached from the context that the
+// interceptors received, it ends together with that context.
 func (in *interception) joinContext(ctx context.Context) (joined context.Context, free func()) {
 	if ctx == in.outer {
 		return in.s.outer, func() {}
@@ -271,12 +270,12 @@ func (in *interception) stopError(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// spentUntil returns how much of RetryTimeout has been used.
+// spentUntil returns how much of RetryTimeout has been used up.
 func (in *interception) spentUntil(now time.Time) time.Duration {
 	return in.spent + now.Sub(in.beginning)
 }
 
-// limitedContext returns the context of the attempt with the attempt's timeout.
+// limitedContext returns the attempt's context, limited by the attempt's timeout.
 func (in *interception) limitedContext() (context.Context, context.CancelFunc) {
 	timeout := in.c.policy.timeout(in.c.spec, in.c.hasOwnPolicy)
 	if timeout <= 0 {

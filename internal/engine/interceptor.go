@@ -13,18 +13,17 @@ import (
 // An Interceptor is called around the attempts of calls: of all calls of a run
 // (state.WithInterceptors), of one actor ([Spec].Interceptors) or of one event
 // ([ExecutionEvent.WithInterceptors]). The run's interceptors are outermost; within each list, the
-// first is outermost. Groups and branches that are functions have no interceptors; the calls inside
-// them do. A nil function does nothing.
+// first is outermost. Groups have no interceptors, and neither do branches that are functions; the
+// calls inside them do. A nil function does nothing.
 //
-// What the functions may do is documented at core.Interceptor.
+// The comment of core.Interceptor says what the functions may do.
 type Interceptor struct {
 	Attempt func(ctx context.Context, call *CallInfo, next func(context.Context) error) error
 	Retry   func(call *CallInfo, err error) (giveBack func(), refused error)
 }
 
-// A CallInfo describes an attempt of a call to an [Interceptor]. Its methods
-// may only be used on the goroutine that called the interceptor, until the
-// interceptor returns.
+// A CallInfo describes an attempt of a call to an [Interceptor]. Its methods may be used only on
+// the goroutine that called the interceptor, and only until the interceptor returns.
 type CallInfo struct {
 	RunID   string         // empty outside a run
 	Tags    []string       // tags of the run; must not be modified
@@ -59,8 +58,8 @@ var (
 	errForeignContext = errors.New("core: an interceptor called next with a context that is not derived from its own")
 )
 
-// Output returns the encoded output of the attempt after next succeeded. It
-// must not be modified. For an actor with NoStore, Output returns an error.
+// Output returns the encoded output of the attempt, once next has succeeded. It must not be
+// modified. For an actor with NoStore, Output returns an error.
 func (i *CallInfo) Output() ([]byte, error) {
 	switch in := i.in; {
 	case in.over || in.state != made || in.r.Err != nil:
@@ -74,9 +73,9 @@ func (i *CallInfo) Output() ([]byte, error) {
 	}
 }
 
-// Answer provides the output of the attempt without running its handler, or after the handler
+// Answer gives the attempt an output, either without running its handler or after the handler has
 // failed. The record of the completed call then has Detail.Cached set. encoded is an output of the
-// actor as returned by [CallInfo.Output]. Postconditions are checked. If they do not hold or the
+// actor, as returned by [CallInfo.Output]. Postconditions are checked. If they do not hold, or the
 // output does not fit the type, Answer returns an error, and next can still be called. Answer also
 // returns an error if the handler may have had an effect that must not be repeated: see
 // InDoubtPolicy.
@@ -103,8 +102,8 @@ func (i *CallInfo) Answer(encoded []byte) error {
 // Answered reports whether an interceptor has answered the attempt.
 func (i *CallInfo) Answered() bool { return i.in.state == answered }
 
-// Annotate sets an attribute of the attempt, like [Annotate]. It has no effect
-// after Attempt returns.
+// Annotate sets an attribute of the attempt, like [Annotate]. It has no effect once Attempt has
+// returned.
 func (i *CallInfo) Annotate(key string, value any) {
 	if !i.in.over {
 		i.in.s.ensureState().annotate(key, value)
@@ -121,8 +120,8 @@ func (i *CallInfo) Usage() record.Usage {
 	return record.Usage{}
 }
 
-// AddUsage adds u to the usage of the attempt, like [AddUsage]. It has no
-// effect after Attempt returns.
+// AddUsage adds u to the attempt's usage, like [AddUsage]. It has no effect once Attempt has
+// returned.
 func (i *CallInfo) AddUsage(u record.Usage) {
 	if !i.in.over {
 		addUsage(&i.in.s.ensureState().used, u)
@@ -150,24 +149,24 @@ func (i *CallInfo) Err() error {
 }
 
 // RunCounts returns the counts of the run since it began. They include this attempt, which has
-// begun. Outside a run they are zero.
+// already begun. Outside a run, they are zero.
 func (i *CallInfo) RunCounts() record.Counts {
 	return i.in.c.root.settings.RunCounts()
 }
 
-// Wait waits for d before the attempt. If ctx ends, the run is interrupted or nothing new may begin
-// in the run, Wait returns an error that the interceptor must return. The reason, such as "the
-// limit of requests per minute", is logged in the run. If the wait would not end before
-// RetryTimeout or the deadline of ctx, Wait returns at once with an error. If the wait is longer
-// than the threshold of state.WithParking, the run is parked: Wait returns an error at once, and
-// the attempt is made when the time has passed.
+// Wait waits for d before the attempt. If ctx ends, the run is interrupted, or nothing new may
+// begin in the run, Wait returns an error that the interceptor must return. The reason why, such as
+// "the limit of requests per minute", is logged in the run. If the wait would not end before
+// RetryTimeout or the deadline of ctx, Wait returns an error at once. If the wait is longer than
+// the threshold of state.WithParking, the run is parked: Wait returns an error at once, and the
+// attempt is made when the time has passed.
 func (i *CallInfo) Wait(ctx context.Context, d time.Duration, why string) error {
 	return i.waitFor(ctx, nil, d, d, why)
 }
 
-// WaitFor is like Wait, but waits until ready is closed, for a time that is not
-// known exactly. expected is the likely duration; it is used in the log line,
-// for time limits, and to decide whether to park the run.
+// WaitFor is like Wait, but waits until ready is closed, for a time that is not known exactly.
+// expected is how long this is likely to take; it is used in the log line, for time limits, and to
+// decide whether to park the run.
 func (i *CallInfo) WaitFor(ctx context.Context, ready <-chan struct{}, expected time.Duration, why string) error {
 	if isClosed(ready) {
 		expected = 0
@@ -200,7 +199,7 @@ func (i *CallInfo) waitFor(ctx context.Context, ready <-chan struct{}, d, most t
 	return in.stopError(ctx)
 }
 
-// park suspends the attempt, and with it the run, until the attempt may be made.
+// park suspends the attempt, and the run with it, until the attempt may be made.
 func (in *interception) park(d time.Duration, why string) error {
 	e := parkedUntil("the attempt waits for "+why+" and begins", time.Now().Add(d))
 	in.parked = d

@@ -30,7 +30,7 @@ func (c *Call) lookUp(p *record.Progress, s *Scope, r *attemptEnd) (ended bool, 
 		return false, nil
 	}
 	if looked = c.typed.KeepOutput(at.context()); looked.Err != nil {
-		return true, c.halt(looked.Err) // it will be found again when it can be recorded
+		return true, c.halt(looked.Err) // the outcome will be found again when it can be recorded
 	}
 	completed := attemptEnd{Result: looked}
 	if r != nil {

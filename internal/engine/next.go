@@ -14,9 +14,9 @@ type Rules struct {
 	MaxLosses   int  // how often in a row an attempt may be lost; 0 or negative for no limit
 	LossesCount bool // a lost attempt counts as failed
 
-	InDoubt InDoubt // what happens to a call whose attempt may have taken effect; InDoubtDefault means InDoubtRetry
+	InDoubt InDoubt // what happens to a call if an attempt may have taken effect; InDoubtDefault means InDoubtRetry
 
-	Strict  bool // execute nothing except agents, groups and branches
+	Strict  bool // execute only agents, groups and branches
 	Replays bool // the run is only being replayed
 }
 
@@ -24,7 +24,7 @@ type Rules struct {
 type Step struct {
 	Do      Action
 	Attempt int32
-	Err     error // for Fail and Refuse: the reason
+	Err     error // the reason, for Fail and Refuse
 }
 
 // An Action is the kind of a step.
@@ -35,10 +35,10 @@ const (
 	Begin    Action = iota // run the preconditions and make the first attempt
 	Make                   // make the attempt
 	Return                 // return the recorded outcome
-	Retrace                // run the handler again for its results, and record nothing
+	Retrace                // run the handler again to get its results, without recording anything
 	Ask                    // ask somebody whether the attempt took effect
-	Fail                   // fail: the call is in doubt
-	StopLoop               // interrupt the run: the call was lost too often
+	Fail                   // fail, because the call is in doubt
+	StopLoop               // interrupt the run, because the call was lost too often
 	Refuse                 // refuse to run the call
 )
 
@@ -53,8 +53,8 @@ var (
 	errLeftBehind = errors.New("the process ended during the last attempt; it is not known whether the call took effect")
 )
 
-// Next returns the next step of a call with progress p. It is called when the call begins or was
-// restored, and after each failed attempt.
+// Next returns the next step of a call whose progress is p. It is called when the call begins or
+// has been restored, and after each failed attempt.
 func Next(p *record.Progress, r Rules) Step {
 	switch {
 	case !p.HasOutcome():

@@ -16,9 +16,9 @@ type sameCall struct {
 // checkOverlap counts a call that is claimed and executed at once. If another such call is in
 // progress in the same scope, it was made by another goroutine, and the order of the claims may
 // differ between runs. This is recorded as a warning, once per scope. If the other call has the
-// same name and input, the call is also marked, because the two cannot be told apart when the run
-// is resumed. Recalled calls do not count, since they are not executed: whether they overlap is
-// random, and an overlap was recorded when they ran.
+// same name and input, this call is also marked, because the two cannot be distinguished when the
+// run is resumed. Recalled calls do not count, because they are not executed: whether they overlap
+// is random, and any overlap was recorded when they ran.
 func (c *Call) checkOverlap() {
 	in := c.scope.claims()
 	among := in.direct.Add(1)
@@ -48,7 +48,7 @@ func (c *Call) checkOverlap() {
 	_ = c.root.run.Append(c.scope, rec) // if the attempt is over, the warning is lost
 }
 
-// leaveDirect reverts what checkOverlap counted for a direct call.
+// leaveDirect undoes what checkOverlap counted for a direct call.
 func (c *Call) leaveDirect() {
 	in := c.scope.claims()
 	in.direct.Add(-1)

@@ -6,8 +6,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// A Policy determines how a call is retried. Package core makes it from a RetryConfig. It does not
-// change.
+// A Policy determines how a call is retried. Package core makes it from a RetryConfig. A Policy
+// never changes.
 type Policy struct {
 	MaxAttempts    int // or Unlimited
 	MaxLosses      int // 0 for the run's default, or Unlimited
@@ -19,7 +19,7 @@ type Policy struct {
 
 	Retries  Retries
 	Jittered bool // the delays are random
-	Judges   bool // Retries decides which failures are retried; otherwise their classes decide
+	Judges   bool // Retries decides which failures are retried, rather than their classes
 	Polls    bool // Retries also decides which successes are followed by another attempt
 
 	// ByClass is set if the configuration enables retries and only the class of an
@@ -29,15 +29,15 @@ type Policy struct {
 	Err error // why the configuration of an event is invalid; nil if it is valid
 }
 
-// Retries computes the decisions of a policy. Judge and Poll call the user's functions, which may
+// Retries makes the decisions for a policy. Judge and Poll call the user's functions, which may
 // panic.
 type Retries interface {
 	// Delay returns the delay before retry n (counted from 1). previous is the delay before the
 	// previous retry, or 0 if there was none. u is a random number in [0, 1).
 	Delay(n int, previous time.Duration, u float64) time.Duration
 
-	// Judge reports whether to retry after a failed attempt. classed is the attempt's error,
-	// with the class that was determined.
+	// Judge reports whether to retry after a failed attempt. classed is the attempt's error, with
+	// the class that was determined for it.
 	Judge(a Attempt, classed error, byDefault bool) bool
 
 	// Poll reports whether another attempt follows a successful one.
@@ -48,7 +48,7 @@ type Retries interface {
 type Attempt struct {
 	Number int   // from 1
 	Err    error // nil if it succeeded
-	Output any   // the zero value if it failed
+	Output any   // the zero value if the attempt failed
 
 	RunID   string         // empty outside a run
 	Address record.Address // address of the call; zero outside a run

@@ -19,19 +19,19 @@ type Spec struct {
 	Name           string
 	AttemptTimeout time.Duration // 0 for the default; or NoTimeout
 	InDoubt        InDoubt       // never InDoubtDefault
-	Irreversible   bool          // its effect must not be repeated
+	Irreversible   bool          // the call's effect must not be repeated
 	Branches       int           // number of branches of a group
-	NoStore        bool          // its output is not stored
+	NoStore        bool          // the call's output is not stored
 }
 
 // A Plan describes a call, apart from its types. It does not determine where the call is made.
 type Plan struct {
 	Spec    *Spec
 	Policy  *Policy
-	OfEvent bool   // the policy is the event's own
+	OfEvent bool   // the policy belongs to the event itself
 	Guard   *Guard // what surrounds the attempts; nil if nothing does
 	Segment string // segment of the address, escaped
-	Branch  int    // number in the surrounding group, from 1; 0 if it is not a branch
+	Branch  int    // number of the branch in the surrounding group, from 1; 0 if it is not a branch
 
 	Guarded     bool // the actor has preconditions
 	Direct      bool // the call is executed at once
@@ -40,7 +40,7 @@ type Plan struct {
 }
 
 // Prepare makes c the call of t in the surrounding scope, which may be a scope from InitOutside. In
-// a run, it claims the address.
+// a run, Prepare claims the call's address.
 func (c *Call) Prepare(ctx context.Context, around *Scope, t Typed, plan *Plan) {
 	c.init(ctx, around, t, plan)
 	c.direct, c.compensable, c.compensableInDoubt = plan.Direct, plan.Compensable, plan.Doubtful
@@ -50,7 +50,7 @@ func (c *Call) Prepare(ctx context.Context, around *Scope, t Typed, plan *Plan) 
 	c.claim(plan.Segment, plan.Branch)
 }
 
-// Refused is the name prefix of calls that a model requested and its agent refused.
+// Refused is the prefix of the names of calls that a model requested but its agent refused.
 const Refused = "refused_"
 
 // toolCallKey is the context key of the ID passed to WithToolCall.
@@ -94,13 +94,13 @@ func (c *Call) Execute() error { return c.execute(&c.first) }
 func (c *Call) ExecuteWith(ctx context.Context) error {
 	c.first.outer = ctx
 	if s := ScopeOf(ctx); s != nil && s.isWithin(c.parent) {
-		c.parent = s // it is executed in a branch of the attempt that prepared it
+		c.parent = s // the call is executed in a branch of the attempt that prepared it
 	}
 	return c.Execute()
 }
 
-// IsOf reports whether the call can be executed with ctx, which must belong to the run
-// that the call was prepared with.
+// IsOf reports whether the call can be executed with ctx, which must belong to the run for which
+// the call was prepared.
 func (c *Call) IsOf(ctx context.Context) bool {
 	var root *Root
 	if s := ScopeOf(ctx); s != nil {
@@ -112,8 +112,8 @@ func (c *Call) IsOf(ctx context.Context) bool {
 // Address returns the address of the call, which is zero outside a run.
 func (c *Call) Address() record.Address { return c.address }
 
-// Recorded returns how the call ended according to the restored records: StatusCompleted,
-// StatusFailed, or 0 if it has no recorded outcome.
+// Recorded returns how the call ended according to the restored records: StatusCompleted or
+// StatusFailed, or 0 if the call has no recorded outcome.
 func (c *Call) Recorded() record.Status {
 	if c.recall == nil || c.recall.found == nil {
 		return 0
@@ -127,7 +127,7 @@ func (c *Call) Recorded() record.Status {
 	return 0
 }
 
-// InSlot sets the slot that the call occupies when it is executed.
+// InSlot sets the slot that the call holds while it is executed.
 func (c *Call) InSlot(slot Slot) {
 	var own Guard
 	if c.guard != nil {

@@ -10,7 +10,7 @@ import (
 // attempt is assumed to end the process.
 const defaultMaxLosses = 5
 
-// next returns how the call continues.
+// next returns what the call does next.
 func (c *Call) next(p *record.Progress) Step { return Next(p, c.rules()) }
 
 // rules returns the rules that, together with the call's records, determine what the call does

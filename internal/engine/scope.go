@@ -17,9 +17,9 @@ import (
 type Scope struct {
 	outer   context.Context // the context passed to the call
 	root    *Root
-	call    *Call  // the call of the attempt; nil for a root
-	limit   *limit // its own time limit; nil for none
-	group   *group // set for a group, which can fail early; nil otherwise
+	call    *Call  // the call that the attempt belongs to; nil for a root
+	limit   *limit // the attempt's own time limit; nil for none
+	group   *group // set if the attempt is that of a group, which can fail early; nil otherwise
 	attempt int32
 	closed  atomic.Bool
 	state   atomic.Pointer[scopeState] // nil until something happens in the scope
@@ -32,16 +32,16 @@ type scopeState struct {
 	questions int // number of questions asked by the attempt; guarded by claims.mu
 	sleeps    int // number of sleeps of the attempt; guarded by claims.mu
 
-	// stopped is the suspension of a call inside. The attempt is then suspended
-	// too, regardless of what its handler does with the error.
+	// stopped is the suspension of a nested call. The attempt is then suspended too, regardless of
+	// what its handler does with the error.
 	stopped atomic.Pointer[InterruptedError]
 
-	// missedDeadline is set if a call inside was suspended because this scope's
-	// deadline had passed or was near. The attempt counts as timed out.
+	// missedDeadline is set if a nested call was suspended because this scope's deadline had passed
+	// or was near. The attempt then counts as timed out.
 	missedDeadline atomic.Bool
 
-	// unstored is set if a call inside has completed and its output is not stored. A branch then
-	// does not store its output either, since the two outputs may be the same.
+	// unstored is set if a nested call has completed without its output being stored. A branch then
+	// does not store its own output either, since the two outputs may be the same.
 	unstored atomic.Bool
 
 	// handlerContext is the context that an interceptor derived for the handler, or nil. overrun is
@@ -82,8 +82,8 @@ func scopeInRun(ctx context.Context) *Scope {
 // Run returns the run that the scope belongs to.
 func (s *Scope) Run() Run { return s.root.run }
 
-// Settings returns the settings of the run that the scope belongs to, or, for a nil Scope, the
-// settings outside any run.
+// Settings returns the settings of the run that the scope belongs to. For a nil Scope, it returns
+// the settings that apply outside any run.
 func (s *Scope) Settings() *Settings {
 	if s == nil {
 		return outside.settings
@@ -91,8 +91,8 @@ func (s *Scope) Settings() *Settings {
 	return s.root.settings
 }
 
-// Address returns the address of the call that the attempt belongs to. It is zero
-// for a root and outside a run.
+// Address returns the address of the call that the attempt belongs to. The address is zero for a
+// root and outside a run.
 func (s *Scope) Address() record.Address {
 	if s == nil || s.call == nil {
 		return record.Address{}
@@ -117,13 +117,13 @@ func (s *Scope) Parent() *Scope {
 	return s.call.parent
 }
 
-// preconditionsAttempt is the attempt number of the scope for preconditions.
+// preconditionsAttempt is the attempt number of the scope in which preconditions run.
 const preconditionsAttempt = callsite.PreconditionAttempt
 
-// IsPreconditions reports whether the scope is that of the call's preconditions.
+// IsPreconditions reports whether s is the scope in which the call's preconditions run.
 func (s *Scope) IsPreconditions() bool { return s.attempt == preconditionsAttempt }
 
-// Attempt returns the number of the attempt, from 0. It is 0 for a nil Scope.
+// Attempt returns the number of the attempt, counted from 0. It returns 0 for a nil Scope.
 func (s *Scope) Attempt() int {
 	if s == nil {
 		return 0
@@ -131,8 +131,8 @@ func (s *Scope) Attempt() int {
 	return max(int(s.attempt), 0)
 }
 
-// isWithin reports whether s is part of the attempt around: the attempt itself,
-// or a branch of a group in it.
+// isWithin reports whether s is part of the attempt around, that is, whether s is that attempt
+// itself or a branch of a group in it.
 func (s *Scope) isWithin(around *Scope) bool {
 	for s != around && s.call != nil && s.call.spec.Kind.IsParallel() {
 		s = s.call.parent
@@ -140,8 +140,8 @@ func (s *Scope) isWithin(around *Scope) bool {
 	return s == around
 }
 
-// Closed reports whether the attempt or a surrounding attempt is over: its
-// handler returned or was abandoned.
+// Closed reports whether the attempt or a surrounding attempt is over, because its handler returned
+// or was abandoned.
 func (s *Scope) Closed() bool {
 	for ; s != nil; s = s.Parent() {
 		if s.closed.Load() {
@@ -163,8 +163,9 @@ func (s *Scope) Path() string {
 // expired reports whether the attempt's own time limit has passed.
 func (s *Scope) expired() bool { return s.limit != nil && s.limit.expired() }
 
-// endedItself reports whether the attempt ended by its own failure: its time limit, or one set by
-// an interceptor, has passed, or it is a group that was ended before its handler returned.
+// endedItself reports whether the attempt ended because of a failure of its own: its time limit, or
+// one set by an interceptor, has passed, or the attempt is that of a group that ended before its
+// handler returned.
 func (s *Scope) endedItself() bool {
 	return s.expired() || s.overran() || s.group != nil && s.group.end.Load() != nil
 }
@@ -174,7 +175,7 @@ func (s *Scope) overran() bool {
 	return in != nil && in.overrun
 }
 
-// suspended returns the suspension of a call inside, or nil.
+// suspended returns the suspension of a nested call, or nil.
 func (s *Scope) suspended() *InterruptedError {
 	if in := s.state.Load(); in != nil {
 		return in.stopped.Load()
@@ -182,20 +183,19 @@ func (s *Scope) suspended() *InterruptedError {
 	return nil
 }
 
-// Suspend ends the attempt without an outcome because of e, regardless of what
-// its handler returns, and prevents anything new from beginning in it. It is
-// called if a call inside has no outcome, or if the handler received something
-// other than what was recorded. Only the first call counts.
+// Suspend ends the attempt without an outcome because of e, regardless of what its handler returns,
+// and prevents anything new from beginning in the attempt. It is called if a nested call has no
+// outcome, or if the handler received something other than what was recorded. Only the first call
+// of Suspend has an effect.
 func (s *Scope) Suspend(e *InterruptedError) { s.ensureState().stopped.CompareAndSwap(nil, e) }
 
-// hasMissedDeadline reports whether a call inside was suspended because of the deadline
-// of this scope.
+// hasMissedDeadline reports whether a nested call was suspended because of this scope's deadline.
 func (s *Scope) hasMissedDeadline() bool {
 	in := s.state.Load()
 	return in != nil && in.missedDeadline.Load()
 }
 
-// ensureState returns the state of the scope, which it creates on first use.
+// ensureState returns the state of the scope, creating it on first use.
 func (s *Scope) ensureState() *scopeState {
 	if s.state.Load() == nil {
 		s.state.CompareAndSwap(nil, new(scopeState))
@@ -211,7 +211,7 @@ func (s *Scope) close() {
 	}
 }
 
-// close cancels the contexts that were derived for the attempt.
+// close cancels the contexts that were derived from the attempt's context.
 func (in *scopeState) close() {
 	in.mu.Lock()
 	stops := in.stops
@@ -222,9 +222,9 @@ func (in *scopeState) close() {
 	}
 }
 
-// Context returns ctx as a context of this scope: calls made with it belong to the attempt, and are
-// interrupted when ctx or the context of the attempt ends. Its resources are freed when the attempt
-// ends.
+// Context returns ctx as a context of this scope: calls made with the new context belong to the
+// attempt, and are interrupted when ctx or the context of the attempt ends. The resources of the
+// new context are freed when the attempt ends.
 func (s *Scope) Context(ctx context.Context) context.Context {
 	if ScopeOf(ctx) == s {
 		return ctx
@@ -244,8 +244,8 @@ func (s *Scope) Context(ctx context.Context) context.Context {
 // context returns the context for the handler of the attempt.
 func (s *Scope) context() context.Context { return (*attemptContext)(s) }
 
-// attemptContext is a Scope used as a context. Both are the same pointer, so an attempt needs no
-// separate context.
+// attemptContext is a Scope used as a context. A pointer to one is also a pointer to the other, so
+// an attempt needs no separate context.
 type attemptContext Scope
 
 // outerContext returns the context that surrounds the handler.

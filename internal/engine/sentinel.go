@@ -6,8 +6,8 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// For each [record.Reason] with an error of the same name, errors.Is finds that error in the error
-// of a call that failed for that reason.
+// If a call failed for a [record.Reason] that has an error of the same name, errors.Is finds that
+// error in the call's error.
 var (
 	ErrPermanent         = errors.New("permanent error")
 	ErrExhausted         = errors.New("attempts exhausted")

@@ -11,8 +11,8 @@ import (
 // Sleep is core.Sleep.
 func Sleep(ctx context.Context, d time.Duration) error {
 	if CanAsk(ctx) {
-		// Await even if d is not positive: d may be the time until an instant, and the run may have
-		// been stopped before that instant and resumed after it.
+		// Await even if d is not positive. d may be the time until a given instant, and the run may
+		// have been stopped before that instant and resumed after it.
 		q := Question{Awaits: record.AwaitTime, Text: fmt.Sprintf("sleeps for %v", max(d, 0))}
 		return Await(ctx, q, DefaultAnswer{max(d, 1), encodedNil}, func([]byte) error { return nil })
 	}
@@ -32,8 +32,8 @@ func Sleep(ctx context.Context, d time.Duration) error {
 // encodedNil is the answer to a sleep whose time has passed.
 var encodedNil = []byte{0xc0}
 
-// sleepsHere reports whether the wait until due takes place in the process. As in parks, the run
-// stays in the process if there is a deadline, since the deadline could not end a parked run.
+// sleepsHere reports whether the process itself waits until due. As with parking, the process keeps
+// the run if there is a deadline, since the deadline could not end a parked run.
 func (s *Scope) sleepsHere(ctx context.Context, due time.Time) bool {
 	if s.root.settings.Strict || due.IsZero() {
 		return false
@@ -45,8 +45,7 @@ func (s *Scope) sleepsHere(ctx context.Context, due time.Time) bool {
 
 // sleep waits until due, until ctx or the attempt ends, or until the run drains. It returns the
 // suspension if the attempt or the run ended, and an error if a context derived by the handler
-// ended. This error is recorded, because the time of the sleep may have passed by the time the run
-// is resumed.
+// ended. The error is recorded, because the sleep may already be over when the run is resumed.
 func (s *Scope) sleep(ctx context.Context, id string, due time.Time) (*InterruptedError, error) {
 	s.call.sleep(ctx, time.Until(due), nil)
 	if e := s.endCause(); e != nil {

@@ -17,7 +17,7 @@ type Typed interface {
 	Output() any
 	EncodeInput() ([]byte, error)
 	WholeInput() (hash record.Hash, size int, err error) // size is the minimum size of the encoding
-	EncodeInputBefore() ([]byte, error)                  // in the old form, from before some values were encoded as JSON
+	EncodeInputBefore() ([]byte, error)                  // in the form used before some values were encoded as JSON
 	Identity() (record.Hash, error)                      // of the input
 	IdentityBefore() (record.Hash, error)
 	DeclaresIdentity() bool // the user defines the identity
@@ -43,8 +43,8 @@ type Apart interface {
 	Take()                           // makes the output of Pass the output of the call, after Pass has returned
 }
 
-// Async is the state of a pass on a separate goroutine. It is embedded in each Apart,
-// so that both need a single allocation.
+// Async is the state of a pass on a separate goroutine. Each Apart embeds its Async, so that a
+// single allocation is enough for both.
 type Async struct {
 	limit limit
 	scope *Scope
@@ -54,7 +54,7 @@ type Async struct {
 // State returns a.
 func (a *Async) State() *Async { return a }
 
-// begin starts the pass for the attempt of s.
+// begin starts the pass for the attempt that s belongs to.
 func (a *Async) begin(p Apart, s *Scope, within timespan) {
 	a.scope, a.r = s, Result{Stage: record.StageHandler, Err: errGoexit, Panicked: true}
 	a.limit.timespan, a.limit.done = within, make(chan struct{})
@@ -80,14 +80,14 @@ type Result struct {
 	Kept     *KeptOutput // nil for none
 
 	cached  bool // the output comes from an interceptor
-	refused bool // an interceptor refused the attempt: the handler did not run
+	refused bool // an interceptor refused the attempt, so the handler did not run
 
 	acted  bool           // the handler may have had an effect, whatever the interceptors return
 	parked time.Duration  // how long an interceptor parks the run; 0 if it does not
 	effect *record.Effect // effect that the call took over; nil for none
 }
 
-// suspendedAt returns the stage at which an attempt with this result is suspended.
+// suspendedAt returns the stage at which an attempt with this result counts as suspended.
 func (r *Result) suspendedAt() record.Stage {
 	if r.refused {
 		return record.StageIntercept
@@ -95,7 +95,7 @@ func (r *Result) suspendedAt() record.Stage {
 	return record.StageHandler
 }
 
-// RecoverPanic converts a panic to the error of the stage. It must be deferred.
+// RecoverPanic recovers a panic and makes it the error of the stage. It must be deferred.
 func (r *Result) RecoverPanic() {
 	if p := recover(); p != nil {
 		r.Err, r.Panicked = &PanicError{Value: p, Stack: debug.Stack()}, true
@@ -105,7 +105,7 @@ func (r *Result) RecoverPanic() {
 // A KeptOutput is an output as stored by the run.
 type KeptOutput struct {
 	Encoded  []byte
-	Artifact string // the reference, if it was stored as an artifact
+	Artifact string // reference to the output, if it was stored as an artifact
 }
 
 // An attemptEnd describes how an attempt ended. If the call ended without an attempt, it describes
@@ -115,7 +115,7 @@ type attemptEnd struct {
 	findings
 	ended           time.Time // zero if there was no attempt
 	took            time.Duration
-	reportedInDoubt bool // its handler reported that it is in doubt
+	reportedInDoubt bool // its handler reported that the attempt is in doubt
 }
 
 // end sets the end of an attempt to the current time. The time is computed with the monotonic

@@ -8,7 +8,8 @@ import (
 )
 
 // This file decides whether a call was suspended or has failed. The decision depends on the state
-// of the surrounding contexts and of the calls inside, never on which error the handler returned.
+// of the surrounding contexts and of the nested calls, never on the error that the handler
+// returned.
 
 // InterruptedError is record.InterruptedError.
 type InterruptedError = record.InterruptedError
@@ -16,8 +17,8 @@ type InterruptedError = record.InterruptedError
 // IsSuspension is core.IsSuspension.
 func IsSuspension(err error) bool { return safeIs(err, record.ErrInterrupted) }
 
-// suspension returns why the attempt of s, whose handler returned err, stopped
-// without an outcome. It returns nil if the attempt ended by itself.
+// suspension returns why the attempt of s, whose handler returned err, stopped without an outcome.
+// It returns nil if the attempt ended on its own.
 func (c *Call) suspension(s *Scope, err error) *InterruptedError {
 	if s.endedItself() {
 		return nil // this is a failure of the attempt
@@ -31,9 +32,9 @@ func (c *Call) suspension(s *Scope, err error) *InterruptedError {
 	return c.parent.endCause()
 }
 
-// stop records in the scope that a call inside it has no outcome. The consequence is decided when
-// the attempt ends. An attempt that is over does not change, since its handler returned without
-// waiting for that call.
+// stop records in the scope that a nested call has no outcome. What follows from that is decided
+// when the attempt ends. An attempt that is already over does not change, since its handler
+// returned without waiting for that call.
 func (s *Scope) stop(e *InterruptedError) {
 	switch {
 	case s.closed.Load():
@@ -45,9 +46,9 @@ func (s *Scope) stop(e *InterruptedError) {
 }
 
 // blockedBy returns why nothing new may begin in the scope, or nil if something may. Nothing new
-// may begin if a call inside was suspended, or if this or a surrounding attempt has ended or cannot
-// end in time. What a handler does after that is not repeated when the run is resumed, so it must
-// not be recorded.
+// may begin if a nested call was suspended, or if this or a surrounding attempt has ended or cannot
+// end in time. What a handler does after that must not be recorded, because it is not repeated when
+// the run is resumed.
 func (s *Scope) blockedBy() *InterruptedError {
 	if s.call != nil {
 		if e := s.suspended(); e != nil {
@@ -66,8 +67,8 @@ func (s *Scope) blockedBy() *InterruptedError {
 }
 
 // failOverdue turns the result of an attempt that missed its deadline into a failure. The attempt
-// did not succeed, since a call inside has no outcome because the attempt's own deadline had passed
-// or was near.
+// did not succeed: a nested call has no outcome because the attempt's own deadline had passed or
+// was near.
 func (c *Call) failOverdue(s *Scope, r *attemptEnd) {
 	if s.overran() {
 		r.replace(newAfterError(context.Cause((*attemptContext)(s).outerContext()), r.Err))
@@ -87,9 +88,9 @@ func (c *Call) failOverdue(s *Scope, r *attemptEnd) {
 	}
 }
 
-// endWithScope makes the call end with the surrounding scope, even if its context was
-// detached by context.WithoutCancel or derived from a detached context. The
-// returned function frees the resources; it is nil if there are none.
+// endWithScope makes the call end when the surrounding scope ends, even if the call's context was
+// detached by context.WithoutCancel or derived from a detached context. The returned function frees
+// the resources; it is nil if there are none.
 func (c *Call) endWithScope(first *Scope) (free func()) {
 	if _, own := first.outer.(*attemptContext); own || c.root.isOutside() {
 		return nil
@@ -107,8 +108,8 @@ func (c *Call) endWithScope(first *Scope) (free func()) {
 	}
 }
 
-// endCause returns why the scope has ended, or nil if it has not. If several scopes have ended, the
-// reason comes from the outermost of them.
+// endCause returns why the scope has ended, or nil if it has not. If several nested scopes have
+// ended, endCause returns the reason why the outermost of them ended.
 func (s *Scope) endCause() *InterruptedError {
 	if s.context().Err() == nil {
 		return nil
@@ -143,15 +144,15 @@ func (s *Scope) interruption() *InterruptedError {
 	return e
 }
 
-// interruption returns the suspension that the end of a context causes for the calls inside: the
-// interrupt that ended the context, or a new one with the cause of the context's end.
+// interruption returns the suspension that the end of ctx causes for the calls in it. This is the
+// interrupt that ended ctx, or else a new one whose cause is that of ctx.
 func interruption(ctx context.Context) *InterruptedError {
 	cause := context.Cause(ctx)
 	if e, ok := cause.(*InterruptedError); ok { //nolint:errorlint // the cause itself
 		if e != nil {
 			return e
 		}
-		cause = ctx.Err() // a typed nil, which is not an interrupt
+		cause = ctx.Err() // the cause is a typed nil, which is not an interrupt
 	}
 	return &InterruptedError{Reason: record.InterruptContext, Cause: cause}
 }

@@ -10,20 +10,21 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// grace is how long a handler may take to return after its context ends before it is abandoned. It
-// is long enough to receive the handler's error, and short enough for an interrupt to take effect
-// within 100 ms.
+// grace is how long a handler may take to return after its context ends before the handler is
+// abandoned. It is long enough to receive the handler's error, and short enough for an interrupt to
+// take effect within 100 ms.
 const grace = 50 * time.Millisecond
 
 // A timespan is the time that an attempt may take.
 type timespan struct {
 	start  time.Time // beginning of the attempt
 	length time.Duration
-	total  bool // length is the rest of RetryTimeout
+	total  bool // length is what is left of RetryTimeout
 }
 
-// newTimespan returns the timespan of an attempt that began at the given time: its own timeout or
-// the rest of RetryTimeout, whichever is shorter. At least one of timeout and total must not be 0.
+// newTimespan returns the timespan of an attempt that began at the given time: the attempt's own
+// timeout or what is left of RetryTimeout, whichever is shorter. At least one of timeout and total
+// must not be 0.
 func newTimespan(began time.Time, timeout, total, spent time.Duration) timespan {
 	t := timespan{start: began, length: timeout}
 	if left := total - spent; total > 0 && (timeout == 0 || left <= timeout) {
@@ -49,16 +50,16 @@ func (c *Call) passWithin(s *Scope, t timespan) Result {
 	}
 	p.Take()
 	r := p.State().r
-	// After the attempt's own time limit, even a success is too late, unless the call must not be
-	// repeated and all calls inside have an outcome. After an interrupt, a success is kept.
+	// If the attempt's own time limit has passed, even a success is too late, unless the call must
+	// not be repeated and all nested calls have an outcome. A success after an interrupt is kept.
 	if l.expired() && !r.Panicked && (r.Err != nil || !c.mustNotRepeat() || s.hasMissedDeadline() || s.suspended() != nil) {
 		r = Result{Err: &TimeoutError{Limit: l.length, Err: r.Err}, Stage: r.Stage}
 	}
 	return r
 }
 
-// await waits until the handler returns. It reports false if the handler was abandoned because it
-// did not return in time after its context had ended.
+// await waits until the handler returns. It returns false if the handler was abandoned because it
+// did not return soon enough after its context had ended.
 func (l *limit) await(s *Scope) bool {
 	around := (*attemptContext)(s).outerContext()
 	select {
@@ -81,16 +82,16 @@ func (l *limit) await(s *Scope) bool {
 	return !l.abandon()
 }
 
-// A limit ends an attempt, and the contexts derived from its context, when its time limit has
+// A limit ends an attempt, and the contexts derived from the attempt's context, when its time has
 // passed, when the surrounding context ends, or when the handler returns.
 type limit struct {
 	timespan
 	done    chan struct{} // closed at the end
 	ended   atomic.Uint32 // how the limit ended
-	overdue atomic.Bool   // the attempt is treated as expired although it ended before its limit
+	overdue atomic.Bool   // the attempt counts as expired even though it ended before its limit
 
 	mu        sync.Mutex
-	callbacks map[*func()]struct{} // to call at the end
+	callbacks map[*func()]struct{} // functions to call at the end
 	handler   uint8                // state of the handler
 	late      chan struct{}        // closed when the handler returns after the end; nil unless await waits for it
 }
@@ -98,7 +99,7 @@ type limit struct {
 // The ways in which a limit ends.
 const (
 	endedNot      = iota
-	endedExpired  // its own time limit has passed
+	endedExpired  // the limit's own time has passed
 	endedDeadline // the deadline of the surrounding context has passed
 	endedCanceled // the surrounding context was cancelled, or the handler returned
 )
@@ -130,7 +131,7 @@ func (l *limit) Err() error {
 	return context.DeadlineExceeded
 }
 
-// noteReturn ends the limit because the handler has returned. It reports false if the handler was
+// noteReturn ends the limit because the handler has returned. It returns false if the handler was
 // abandoned.
 func (l *limit) noteReturn() bool {
 	l.mu.Lock()
@@ -146,8 +147,8 @@ func (l *limit) noteReturn() bool {
 	return true
 }
 
-// lateReturn returns a channel that is closed when the handler returns, or nil if it has
-// returned.
+// lateReturn returns a channel that is closed when the handler returns, or nil if the handler has
+// already returned.
 func (l *limit) lateReturn() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -158,7 +159,7 @@ func (l *limit) lateReturn() <-chan struct{} {
 	return l.late
 }
 
-// abandon drops the result of the handler. It reports false if the handler has returned in the
+// abandon drops the result of the handler. It returns false if the handler has returned in the
 // meantime.
 func (l *limit) abandon() bool {
 	l.mu.Lock()
@@ -188,7 +189,8 @@ func (l *limit) endWith(err error) {
 	}
 }
 
-// end closes done and starts the callbacks. Only the first call counts. The caller holds l.mu.
+// end closes done and starts the callbacks. Only the first call has an effect. The caller holds
+// l.mu.
 func (l *limit) end(how uint32) {
 	if l.ended.Load() != endedNot {
 		return

@@ -8,10 +8,10 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// mayHaveActed reports whether the failed attempt may have taken effect, even though its handler
-// did not mark the error with core.InDoubt: the handler was abandoned or panicked, the handler did
-// not receive the response of a service, or a stage after the handler failed. It reports false if
-// the attempt may be repeated, or if the handler did not run.
+// mayHaveActed reports whether the failed attempt may have had an effect, even though its handler
+// did not mark the error with core.InDoubt: the handler was abandoned or panicked, the response of
+// a service was lost, or a stage after the handler failed. It returns false if the attempt may be
+// repeated, or if the handler did not run.
 func (c *Call) mayHaveActed(r *attemptEnd) bool {
 	if !c.mustNotRepeat() || r.refused || c.spec.Kind.IsEntered() || r.Err == errUnsatisfied { //nolint:errorlint // of this call, not of a call inside
 		return false
@@ -51,8 +51,8 @@ func isLost(c record.Class) bool {
 	return false
 }
 
-// wasNotSent reports whether err means that no connection was made for the request. Methods of a
-// user's error may panic.
+// wasNotSent reports whether err means that no connection was made for the request. It allows for
+// methods of a user's error that panic.
 func wasNotSent(err error) (notSent bool) {
 	defer func() { _ = recover() }()
 	for e := err; e != nil; e = errors.Unwrap(e) {
@@ -68,8 +68,8 @@ func wasNotSent(err error) (notSent bool) {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.As(err, &name) || errors.As(err, &dial) && dial.Op == "dial"
 }
 
-// tlsTimeout is the text of a net/http error whose type is not exported. The request was not sent,
-// because it would have been sent after the handshake.
+// tlsTimeout is the text of a net/http error whose type is not exported. The error means that the
+// request was not sent, because requests are sent only after the handshake.
 const tlsTimeout = "net/http: TLS handshake timeout"
 
 // wereNotSent reports whether one of the errors means that a request was not sent, and none of the

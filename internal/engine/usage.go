@@ -43,7 +43,7 @@ func addUsage(to *atomic.Pointer[record.Usage], u record.Usage) {
 	}
 }
 
-// passOnUsage adds the usage inside an attempt to the usage of the surrounding scope.
+// passOnUsage adds the usage of the calls in an attempt to the usage of the surrounding scope.
 func (c *Call) passOnUsage(in *scopeState) {
 	if spent := in.spent.Swap(nil); spent != nil {
 		c.spend(*spent)

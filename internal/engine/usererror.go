@@ -18,9 +18,9 @@ func safeIs(err, target error) (found bool) {
 	return errors.Is(err, target)
 }
 
-// replaceEndless returns err, or a replacement if err wraps itself: for such an error,
-// errors.Is would never return, or would end the process. An error whose methods panic
-// counts as finite.
+// replaceEndless returns err, or a replacement if err wraps itself. For an error that wraps itself,
+// errors.Is would never return or would end the process. An error whose methods panic counts as
+// finite.
 func replaceEndless(err error) error {
 	if record.Inspect(err).Endless {
 		return endlessReplacement(err)
@@ -42,11 +42,11 @@ func newEndlessError(err error) error {
 	return fmt.Errorf("the error, a %T, wraps itself, or wraps others more than %d levels deep", err, errtree.MaxDepth)
 }
 
-// findings holds what one walk through an attempt's error has found. All decisions about the error
-// depend on it.
+// findings holds what a single walk through an attempt's error has found. All decisions about the
+// error are based on it.
 type findings struct {
 	traits  record.Traits
-	kept    error // the error in the form that it has in records
+	kept    error // the error in its recorded form
 	current bool  // the findings belong to the current error of the attempt
 }
 
@@ -71,5 +71,5 @@ func (c *Call) findAll(r *attemptEnd) {
 	}
 }
 
-// replace replaces the error and discards its findings.
+// replace replaces the error and discards the findings about the old one.
 func (a *attemptEnd) replace(err error) { a.Err, a.findings = err, findings{} }

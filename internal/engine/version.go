@@ -32,8 +32,7 @@ type VersionQuestion struct {
 	Claimed int // number of claims in the scope so far
 }
 
-// Check returns an error if the question is invalid, independent of the
-// records.
+// Check returns an error if the question itself is invalid, whatever the records contain.
 func (q VersionQuestion) Check() error {
 	if err := CheckName(q.Name); err != nil {
 		return fmt.Errorf("core: Version(%q, %d): %w", q.Name, q.Highest, err)

@@ -10,8 +10,9 @@ import (
 )
 
 // wait waits for the rest of the delay before the next attempt, unless the run is parked. Time
-// during which no process was running counts toward the delay. Many calls may wait at once, each on
-// its own stack. Little is kept on the stack during the wait, so that the runtime can shrink it.
+// during which no process was running counts toward the delay. Many calls may be waiting at once,
+// each with a stack of its own, so wait keeps little on the stack, which lets the runtime shrink
+// it.
 func (c *Call) wait(p *record.Progress, s *Scope) {
 	rest := c.remainingDelay(p)
 	if rest == 0 || c.askChecker(s.outer) || c.parks(s.outer, rest) {
@@ -26,9 +27,9 @@ func (c *Call) wait(p *record.Progress, s *Scope) {
 	p.Spent += time.Since(began)
 }
 
-// endWait returns nil if the next attempt may begin. Otherwise the call ends with the returned
-// error: the suspension or failure caused by the end of the context, or the suspension of a parked
-// run.
+// endWait returns nil if the next attempt may begin. Otherwise, it returns the error with which the
+// call ends: the suspension or failure caused by the end of the context, or the suspension of a
+// parked run.
 func (c *Call) endWait(p *record.Progress, s *Scope) error {
 	if !c.askChecker(s.outer) {
 		if rest := c.remainingDelay(p); rest > 0 && c.parks(s.outer, rest) {
@@ -42,8 +43,8 @@ func (c *Call) endWait(p *record.Progress, s *Scope) error {
 	return c.failWaiting(p, s, newAfterError(context.Cause(s.outer), p.Err), ownEnd(s.outer))
 }
 
-// failWaiting fails the call before the attempt of s begins. err is or wraps the error of the last
-// attempt made; the failure is recorded for that attempt.
+// failWaiting fails the call before the attempt of s begins. err is the error of the last attempt
+// that was made, or wraps it. The failure is recorded for that attempt.
 func (c *Call) failWaiting(p *record.Progress, s *Scope, err error, reason record.Reason) error {
 	before := &Scope{outer: s.outer, root: c.root, call: c, attempt: max(0, s.attempt-1)}
 	f := c.classify(&attemptEnd{Result: Result{Err: err, Stage: record.StageHandler}})
@@ -51,7 +52,7 @@ func (c *Call) failWaiting(p *record.Progress, s *Scope, err error, reason recor
 }
 
 // remainingDelay returns the rest of the delay before the next attempt. If the run was parked, the
-// whole delay was counted as spent, so remainingDelay subtracts the rest again.
+// whole delay has already been counted as spent, so remainingDelay subtracts the rest from it.
 func (c *Call) remainingDelay(p *record.Progress) time.Duration {
 	if p.Delay == 0 || c.root.settings.Strict {
 		return 0
@@ -63,8 +64,8 @@ func (c *Call) remainingDelay(p *record.Progress) time.Duration {
 	return rest
 }
 
-// sleepOutsideSlot releases the slot of the call and sleeps, or returns early when ready is closed.
-// ready may be nil.
+// sleepOutsideSlot releases the call's slot while it sleeps for d. It returns early when ready is
+// closed. ready may be nil.
 func (c *Call) sleepOutsideSlot(ctx context.Context, d time.Duration, ready <-chan struct{}) {
 	if c.guard != nil && c.guard.slot != nil {
 		c.guard.slot.Release()
@@ -98,8 +99,8 @@ func (c *Call) park(p *record.Progress, s *Scope, delay time.Duration) error {
 	return e
 }
 
-// addDuration returns the sum of two durations that are not negative, or the maximum
-// time.Duration if the sum would overflow.
+// addDuration returns the sum of two non-negative durations, or the maximum time.Duration if the
+// sum would overflow.
 func addDuration(a, b time.Duration) time.Duration {
 	return a + min(b, math.MaxInt64-a)
 }
@@ -114,10 +115,10 @@ func parkedUntil(what string, due time.Time) *InterruptedError {
 	}
 }
 
-// errDeadlineAhead is the cause of a suspension before the deadline has passed.
+// errDeadlineAhead is the cause of a suspension that occurs before the deadline has passed.
 var errDeadlineAhead = fmt.Errorf("%w before the next attempt could begin", context.DeadlineExceeded)
 
-// checkEvery is the interval at which an external checker is asked during a wait.
+// checkEvery is the interval at which a waiting call asks an external checker.
 const checkEvery = 100 * time.Millisecond
 
 // sleep returns after d, or earlier if ctx ends, the run drains, or ready is closed.
@@ -168,8 +169,8 @@ func (c *Call) checkpoint(p *record.Progress, s *Scope) error {
 	return c.refuse(p, s, Result{Err: context.Cause(s.outer), Stage: record.StageEntry}, ownEnd(s.outer))
 }
 
-// stopCause returns why the call must not continue: a surrounding scope has ended, or the run
-// drains. Otherwise it returns nil, even if the call's own context has ended.
+// stopCause returns why the call must not continue: a surrounding scope has ended, or the run is
+// draining. Otherwise, it returns nil, even if the call's own context has ended.
 func (c *Call) stopCause() *InterruptedError {
 	if e := c.parent.endCause(); e != nil {
 		return e
@@ -177,12 +178,12 @@ func (c *Call) stopCause() *InterruptedError {
 	return c.root.draining.Load()
 }
 
-// askChecker asks the external checker. It reports whether the context or a surrounding
-// scope has ended, or the run drains.
+// askChecker asks the external checker. It then reports whether ctx or a surrounding scope has
+// ended, or the run is draining.
 func (c *Call) askChecker(ctx context.Context) bool {
 	if poll := c.root.settings.Poll; poll != nil {
 		poll(ctx)
 	}
-	// A context derived from the attempt's context may end slightly later.
+	// If ctx is derived from the attempt's context, it may end slightly after it, so check both.
 	return ctx.Err() != nil || c.parent.context().Err() != nil || c.root.draining.Load() != nil
 }

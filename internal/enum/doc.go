@@ -1,2 +1,2 @@
-// Package enum defines how enumerations are written in encoded form.
+// Package enum defines the encoded form of enumerations.
 package enum

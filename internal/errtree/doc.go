@@ -1,3 +1,3 @@
-// Package errtree walks through an error and all errors that it wraps. Handlers are user code, so
-// their errors may even wrap themselves.
+// Package errtree walks through an error and all the errors that it wraps. Handlers are user code,
+// so an error may even wrap itself.
 package errtree

@@ -3,10 +3,10 @@ package errtree
 // MaxDepth is the maximum number of levels of wrapped errors that [Walk] visits.
 const MaxDepth = 10_000
 
-// Walk calls visit with err and all errors that it wraps, in the order of errors.Is. If errors are
-// nested more than MaxDepth levels deep, Walk stops and reports false. (For an error that wraps
-// itself, errors.Is would never return or would overflow the stack.) Walk does not recover from
-// panics in visit or in an Unwrap method.
+// Walk calls visit with err and all the errors that it wraps, in the order of errors.Is. If errors
+// are nested more than MaxDepth levels deep, Walk stops and returns false. (If an error wraps
+// itself, errors.Is never returns or overflows the stack.) Walk does not recover from panics in
+// visit or in an Unwrap method.
 func Walk(err error, visit func(error)) (ends bool) { return walk(err, MaxDepth, visit) }
 
 func walk(err error, levels int, visit func(error)) (ends bool) {

@@ -1,4 +1,4 @@
-// Package httpserver ends HTTP servers.
+// Package httpserver shuts down HTTP servers.
 package httpserver
 
 import (
@@ -7,8 +7,8 @@ import (
 	"net/http"
 )
 
-// Shutdown ends a server. Requests that have not ended when ctx ends are cut off. This is not an
-// error: it happens if a client does not read, or has not sent its request yet.
+// Shutdown shuts down a server. It cuts off the requests that have not ended when ctx ends. This is
+// not an error: it happens if a client does not read the response, or has not yet sent its request.
 func Shutdown(ctx context.Context, server *http.Server) error {
 	err := server.Shutdown(ctx)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {

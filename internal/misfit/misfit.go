@@ -12,8 +12,8 @@ import (
 )
 
 // Explain rewrites an error from encoding/json, for example as "tags: got a string, want an array
-// of strings". The field is omitted if the whole value does not fit. Errors from other packages are
-// returned unchanged.
+// of strings". It leaves out the field if the value as a whole does not fit. Errors from other
+// packages are returned unchanged.
 func Explain(err error) error {
 	var typ *json.UnmarshalTypeError
 	if !errors.As(err, &typ) {

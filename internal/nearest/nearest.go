@@ -1,8 +1,9 @@
-// Package nearest finds the name that was probably meant by a misspelled name.
+// Package nearest finds the name that a misspelled name was probably meant to be.
 package nearest
 
-// To returns the name in names that is closest to name, or "" if none is close. A name is close if
-// it differs by at most two edits, and by at most a third of its letters, rounded up.
+// To returns the element of names that is closest to name, or "" if none is close. An element is
+// close if it differs from name by at most two edits, and by at most a third of its letters,
+// rounded up.
 func To(name string, names []string) string {
 	best, fewest := "", 3
 	for _, candidate := range names {
@@ -14,7 +15,7 @@ func To(name string, names []string) string {
 }
 
 // distance returns how many insertions, deletions, replacements and swaps of neighboring letters
-// turn a into b. It returns limit if the number is limit or more.
+// are needed to turn a into b. It returns limit if the number is limit or more.
 func distance(a, b string, limit int) int {
 	if max(len(a)-len(b), len(b)-len(a)) >= limit {
 		return limit

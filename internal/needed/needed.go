@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// ByCaller reports whether the run was called by a run that has not ended and might not have read
-// the result yet.
+// ByCaller reports whether the run was called by another run that has not ended and may not have
+// read the result yet.
 func ByCaller(ctx context.Context, store snapshot.Reader, info *snapshot.Info) (bool, error) {
 	by, ok := caller.Of(&info.Metadata)
 	if !ok {
@@ -29,8 +29,9 @@ func ByCaller(ctx context.Context, store snapshot.Reader, info *snapshot.Info) (
 	return !calling.Status.HasEnded(), nil
 }
 
-// WithoutTurns removes, from the runs to be deleted, the turns of conversations that a later turn
-// may read again: a later turn that has not ended, or that failed and is not among the runs.
+// WithoutTurns removes from runs, which are about to be deleted, each turn of a conversation that a
+// later turn may still read: a later turn that has not ended, or one that failed and is not among
+// runs.
 func WithoutTurns(ctx context.Context, store snapshot.Reader, runs []*snapshot.Info) ([]*snapshot.Info, error) {
 	if !slices.ContainsFunc(runs, isTurn) {
 		return runs, nil
@@ -85,8 +86,8 @@ func Together(runs []*snapshot.Info) (groups [][]*snapshot.Info) {
 	return groups
 }
 
-// conversationTag is the prefix of the tag that package conversation gives to a conversation's
-// turns.
+// conversationTag is the prefix of the tag with which package conversation marks the turns of a
+// conversation.
 const conversationTag = "conversation:"
 
 func isConversation(tag string) bool { return strings.HasPrefix(tag, conversationTag) }

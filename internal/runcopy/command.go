@@ -41,8 +41,8 @@ func Parse(flags *flag.FlagSet, args []string) (words []string, err error) {
 
 var negative = regexp.MustCompile(`^-[0-9.]`)
 
-// Command returns a function that executes a command line on a store. args[0] is the command's
-// name. If args do not match [Usage], the function is nil.
+// Command returns a function that executes the command line args on a store. args[0] is the name of
+// the command. If args do not match [Usage], the function is nil.
 func Command(args []string, out io.Writer) (do func(context.Context, Store) error, err error) {
 	switch name, rest := args[0], args[1:]; {
 	case name == "runs" && len(rest) == 0:

@@ -11,8 +11,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Runs copies the given runs, or all runs if none are given. If a run cannot be copied, the others
-// still are.
+// Runs copies the given runs, or all runs if none are given. If one run cannot be copied, the
+// others are still copied.
 func Runs(ctx context.Context, to, from snapshot.Store, ids []string, out io.Writer) error {
 	isListed := len(ids) == 0
 	if isListed {
@@ -59,8 +59,9 @@ func isDeleted(ctx context.Context, s snapshot.Reader, id string, err error) boo
 	return errors.Is(err, snapshot.ErrNotFound)
 }
 
-// Run copies the artifacts of a run, then the run, and then its waiting messages. Because of this
-// order, a run in the destination is always complete. Copying again continues an interrupted copy.
+// Run copies the artifacts of a run, then the run itself, and then the messages that wait for it.
+// Because of this order, a run in the destination is always complete. If a copy was interrupted,
+// calling Run again continues it.
 func Run(ctx context.Context, to, from snapshot.Store, id string) error {
 	// Messages first: an answer that is recorded in the meantime is in the run, or in both.
 	messages, err := from.Messages(ctx, id)

@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// FromDir copies runs from the store in a directory, which must exist. It copies all runs if none
+// FromDir copies the given runs from the store in dir, which must exist. It copies all runs if none
 // are given.
 func FromDir(ctx context.Context, to snapshot.Store, dir string, ids []string, out io.Writer) error {
 	if _, err := os.Stat(dir); err != nil {
@@ -26,8 +26,8 @@ func FromDir(ctx context.Context, to snapshot.Store, dir string, ids []string, o
 	return inDir(dir, func(from snapshot.Store) error { return Runs(ctx, to, from, ids, out) })
 }
 
-// CheckStore returns an error if the existing directory is not a store. The error ends with the
-// advice. Without this check, filestore.New would turn any directory into a store.
+// CheckStore returns an error if dir, which exists, is not a store. The error ends with advice.
+// Without this check, filestore.New would turn any directory into a store.
 func CheckStore(dir, advice string) error {
 	stat, err := os.Stat(filepath.Join(dir, "runs"))
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !stat.IsDir() {
@@ -36,7 +36,7 @@ func CheckStore(dir, advice string) error {
 	return err
 }
 
-// ToDir copies runs to a directory, which is created if it does not exist.
+// ToDir copies runs to the store in dir, which it creates if it does not exist.
 func ToDir(ctx context.Context, dir string, from snapshot.Store, ids []string, out io.Writer) error {
 	return inDir(dir, func(to snapshot.Store) error { return Runs(ctx, to, from, ids, out) })
 }

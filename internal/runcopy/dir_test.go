@@ -14,8 +14,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// A copy from a wrong directory must not look like a copy of an empty store, and must not turn the
-// directory into a store.
+// Copying from a wrong directory must not look like copying from an empty store, and must not turn
+// the directory into a store.
 func TestCopyFromADirectoryThatIsNoStoreIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	err := runcopy.FromDir(t.Context(), memstore.New(), dir, nil, io.Discard)

@@ -1,3 +1,3 @@
-// Package runcopy copies runs between stores of any kind and verifies a store's contents. The store
-// adapters' commands use it.
+// Package runcopy copies runs between stores of any kind and verifies the contents of a store. It
+// is used by the commands of the store adapters.
 package runcopy

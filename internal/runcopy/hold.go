@@ -8,9 +8,9 @@ import (
 )
 
 // Hold changes the info of a run that is about to be imported, so that no runner continues the run
-// on its own. Otherwise the original might continue too, and the effects of its calls would happen
-// twice. Hold does not change a run that has ended, or that waits for a decision anyway. It reports
-// whether it changed info.
+// on its own. Otherwise, the original might continue too, and the calls would have their effects
+// twice. Hold does not change the info of a run that has ended, or that is waiting for a decision
+// anyway. It reports whether it changed info.
 func Hold(info *snapshot.Info) bool {
 	isInterrupted := info.Status == snapshot.StatusInterrupted
 	if info.Status.HasEnded() || isInterrupted && !info.Stop.Reason.ContinuesByItself() {

@@ -37,7 +37,7 @@ func fitsFloat(t reflect.Type) check {
 	})
 }
 
-// inRange checks numbers with parse.
+// inRange returns a check of numbers that uses parse.
 func inRange(t reflect.Type, parse func(string) error) check {
 	return func(value any) string {
 		if number, ok := value.(json.Number); ok && parse(number.String()) != nil {
@@ -138,7 +138,7 @@ func textFormOf(t reflect.Type) textForm {
 	return numberText
 }
 
-// isQuoted returns a check for a string whose content is the JSON of a scalar of type t.
+// isQuoted returns a check that a string contains the JSON form of a scalar of type t.
 func isQuoted(t reflect.Type) check {
 	form := textFormOf(t)
 	return func(value any) string {

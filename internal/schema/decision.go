@@ -6,8 +6,8 @@ import (
 )
 
 // ForDecision returns the schema of a decision about a call in doubt. Output is the schema of the
-// call's output, or empty if it is not known. With takeOver, the call can also take over the effect
-// of another call.
+// call's output, or empty if that schema is not known. If takeOver is true, the decision can also
+// be that the call takes over the effect of another call.
 func ForDecision(output json.RawMessage, takeOver bool) json.RawMessage {
 	decisions := []string{"completed", "run_again", "failed"}
 	if takeOver {
@@ -30,8 +30,8 @@ func ForDecision(output json.RawMessage, takeOver bool) json.RawMessage {
 	return document
 }
 
-// ownResource returns a schema with an ID, so that its references are resolved inside it and not
-// inside the schema that contains it:
+// ownResource gives a schema an ID of its own, so that its references are resolved inside it and
+// not inside the schema that contains it:
 // https://json-schema.org/draft/2020-12/json-schema-core#section-8.2.1
 func ownResource(document json.RawMessage) json.RawMessage {
 	document = bytes.TrimSpace(document)

@@ -21,7 +21,7 @@ type Document struct {
 	resolved *jsonschema.Resolved
 }
 
-// drafts maps supported values of $schema to the forms that the library knows.
+// drafts maps the supported values of $schema to the values that the library knows.
 var drafts = map[string]string{
 	"": "",
 	"https://json-schema.org/draft/2020-12/schema":  draft202012,
@@ -37,13 +37,13 @@ const (
 	draft7      = "http://json-schema.org/draft-07/schema#"
 )
 
-// Parse parses a schema of draft 2020-12, or of draft 7 if its $schema specifies that draft. Its
-// type must be "object", since arguments are a JSON object. Unknown keywords and the keyword format
-// are ignored.
+// Parse parses a schema of draft 2020-12, or of draft 7 if its $schema names that draft. The type
+// of the schema must be "object", since arguments are a JSON object. Unknown keywords and the
+// keyword format are ignored.
 //
-// If the schema uses an unsupported feature, the error says where in the document. Unsupported are
-// references that leave the document or lead back to themselves, anchors, an $id below the root,
-// and patterns that package regexp does not support.
+// If the schema uses an unsupported feature, the error says where in the document. The unsupported
+// features are references that leave the document or lead back to themselves, anchors, an $id below
+// the root, and patterns that package regexp does not support.
 func Parse(doc []byte) (*Document, error) {
 	d, err := parse(doc)
 	if err != nil {
@@ -84,7 +84,7 @@ func parse(doc []byte) (d *Document, err error) {
 	if err != nil {
 		return nil, err
 	}
-	resolved, err := root.Resolve(nil) // nil: load nothing from elsewhere
+	resolved, err := root.Resolve(nil) // nil options: load nothing from elsewhere
 	if err != nil {
 		return nil, err
 	}
@@ -99,10 +99,9 @@ func parse(doc []byte) (d *Document, err error) {
 // owns the bytes.
 func (d *Document) JSON() json.RawMessage { return bytes.Clone(d.doc) }
 
-// Validate returns nil if raw is one JSON document that the schema allows, and
-// otherwise a *[ValidationError] with the first problem. It also rejects what
-// [Schema.Validate] always rejects, and a document that would take too much
-// work to check.
+// Validate returns nil if raw is a single JSON document that the schema allows, and otherwise a
+// *[ValidationError] with the first problem. It also rejects whatever [Schema.Validate] always
+// rejects, and a document that would take too much work to check.
 func (d *Document) Validate(raw json.RawMessage) error {
 	tree, problems, err := read(raw)
 	if err == nil && len(problems) == 0 {
@@ -137,7 +136,7 @@ var validating = regexp.MustCompile(`^validating (.+?): `)
 // libraryMessage shortens a message of the library: of the path to the schema that does not match,
 // it keeps only the last step.
 func libraryMessage(err error) string {
-	const most = 2000 // the library prints whole values
+	const most = 2000 // needed because the library prints whole values
 	text, at := err.Error(), "root"
 	for {
 		match := validating.FindStringSubmatch(text)

@@ -142,8 +142,8 @@ func TestDocumentThatIsNotASchemaIsRefused(t *testing.T) {
 	}
 }
 
-// For each of these, the library would follow the reference until the stack
-// overflows, which ends the process.
+// The library would follow each of these references until the stack overflows, which ends the
+// process.
 func TestReferenceThatLeadsBackToItselfIsRefused(t *testing.T) {
 	for _, keywords := range []string{
 		`"$ref":"#"`,

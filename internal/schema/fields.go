@@ -20,8 +20,8 @@ type field struct {
 	optional bool
 	quoted   bool
 
-	// unreachable is the unexported struct behind an embedded pointer on the path
-	// to the field, or nil. encoding/json can encode the field but not set it.
+	// unreachable is the unexported struct to which an embedded pointer on the path to the field
+	// points, or nil if there is none. encoding/json can encode such a field but not set it.
 	unreachable reflect.Type
 }
 
@@ -33,9 +33,9 @@ type embedded struct {
 	unreachable reflect.Type
 }
 
-// fieldsOf returns the fields of the struct t in order, with the fields of embedded structs
-// promoted as in encoding/json: a shallow name hides a deep one, a tagged name hides an untagged
-// one at the same depth, and names that still conflict hide each other.
+// fieldsOf returns the fields of the struct t in order. The fields of embedded structs are promoted
+// as in encoding/json: a name hides the same name at a greater depth, a tagged name hides an
+// untagged name at the same depth, and names that still conflict hide each other.
 func fieldsOf(t reflect.Type) []*field {
 	var found []*field
 	visited := map[reflect.Type]bool{}
@@ -63,7 +63,7 @@ func fieldsOf(t reflect.Type) []*field {
 	return dropHidden(found)
 }
 
-// scan returns the fields of e and the structs that e embeds.
+// scan returns the fields of e itself, and the structs that e embeds.
 func scan(e embedded) (own []*field, promoted []embedded) {
 	for i := range e.typ.NumField() {
 		sf := e.typ.Field(i)
@@ -97,7 +97,7 @@ func scan(e embedded) (own []*field, promoted []embedded) {
 		}
 		unreachable := e.unreachable
 		if !sf.IsExported() && elem != sf.Type {
-			unreachable = elem // it is embedded too, but has its own name
+			unreachable = elem // the struct is embedded too, but its field has a name
 		}
 
 		has := func(option string) bool { return slices.Contains(strings.Split(options, ","), option) }
@@ -135,7 +135,7 @@ func dropHidden(found []*field) []*field {
 	return fields
 }
 
-// rank orders fields with the same name: fields that hide others come first.
+// rank compares two fields of the same name. A field that hides the other comes first.
 func rank(a, b *field) int {
 	if c := cmp.Compare(len(a.index), len(b.index)); c != 0 {
 		return c
@@ -149,7 +149,7 @@ func rank(a, b *field) int {
 	return 1
 }
 
-// validName reports whether encoding/json accepts a name from a tag. If it does not, the Go name is
+// validName reports whether encoding/json accepts name in a tag. If it does not, the Go name is
 // used.
 func validName(name string) bool {
 	for _, r := range name {

@@ -14,10 +14,9 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// The library follows references without checking for loops, and tries nested
-// alternatives repeatedly: a document can make it overflow the stack, which
-// ends the process, or run for years. Therefore the schemas of a document and
-// their references are examined first.
+// The library follows references without checking for loops, and tries nested alternatives again
+// and again. A document could make it overflow the stack, which ends the process, or run for years.
+// Therefore, the schemas of a document and their references are examined first.
 
 // A graph contains the schemas of a document.
 type graph struct {
@@ -28,9 +27,9 @@ type graph struct {
 
 // A node lists the schemas that a schema refers to or contains.
 type node struct {
-	same       []*jsonschema.Schema          // applied to the same value
-	properties map[string]*jsonschema.Schema // applied to the property with the name
-	within     []*jsonschema.Schema          // may apply to any property or item
+	same       []*jsonschema.Schema          // schemas applied to the same value
+	properties map[string]*jsonschema.Schema // schema applied to the property of each name
+	within     []*jsonschema.Schema          // schemas that may apply to any property or item
 }
 
 var jsonTypes = []string{"string", "integer", "number", "boolean", "object", "array", "null"}
@@ -51,7 +50,7 @@ func newGraph(root *jsonschema.Schema) (*graph, error) {
 	return g, nil
 }
 
-// collect adds n, the schema at the JSON pointer, and all schemas below it.
+// collect adds n, which is the schema at the JSON pointer at, and all schemas below n.
 func (g *graph) collect(n *jsonschema.Schema, at string) error {
 	if err := checkSupported(n, at); err != nil {
 		return err
@@ -76,7 +75,7 @@ func (g *graph) collect(n *jsonschema.Schema, at string) error {
 	return nil
 }
 
-// checkSupported checks what the library does not check at all, or checks only when it validates.
+// checkSupported checks what the library never checks, or checks only when it validates.
 func checkSupported(n *jsonschema.Schema, at string) error {
 	switch {
 	case n == nil:
@@ -171,7 +170,7 @@ func (g *graph) resolve(n *jsonschema.Schema, at string) error {
 	return nil
 }
 
-// loops reports whether a schema applies itself to its own value.
+// loops reports whether any schema leads back to itself for the same value.
 func (g *graph) loops() bool {
 	done := map[*jsonschema.Schema]bool{} // false while being visited
 	var visit func(n *jsonschema.Schema) bool

@@ -15,7 +15,7 @@ import (
 // array, promotes fields by Go's rules, and rejects recursion and types with methods. Therefore the
 // schema is built here, from the library's types.
 
-// wantType lists the alternatives in the error for a type without a schema.
+// wantType lists the allowed types in the error for a type that has no schema.
 const wantType = `want a bool, string, integer, float, struct, slice, array, map or any, a pointer to one of these, ` +
 	`or a type with its own JSON or text methods; the tag json:"-" leaves a field out`
 
@@ -62,7 +62,7 @@ func (b *builder) errorf(path, format string, args ...any) error {
 	return fmt.Errorf("schema: %s: field %s: %w", b.root, path, err)
 }
 
-// value returns a new schema for t. path is the Go path to t.
+// value returns a new schema for t. path is the Go path to the value of type t.
 func (b *builder) value(t reflect.Type, path string) (*jsonschema.Schema, error) {
 	elem, ok := pointedTo(t)
 	if !ok {
@@ -151,8 +151,8 @@ func (b *builder) checked(n *jsonschema.Schema, check check) *jsonschema.Schema 
 	return n
 }
 
-// ref returns a reference to t, a type that contains itself. The root is not moved to the
-// definitions, because LLM services expect the object at the root.
+// ref returns a reference to the schema of t, a type that contains itself. The root stays out of
+// the definitions, because LLM services expect the object at the root.
 func (b *builder) ref(t reflect.Type) *jsonschema.Schema {
 	if t == b.root {
 		return &jsonschema.Schema{Ref: "#"}
@@ -163,8 +163,8 @@ func (b *builder) ref(t reflect.Type) *jsonschema.Schema {
 	return &jsonschema.Schema{Ref: definitions + b.names[t]}
 }
 
-// definitionName returns a unique name for t. The name needs no escaping in a reference, even if t
-// has type arguments, which may contain slashes and brackets.
+// definitionName returns a unique name for the definition of t. The name needs no escaping in a
+// reference, even if t has type arguments, which may contain slashes and brackets.
 func (b *builder) definitionName(t reflect.Type) string {
 	base := strings.Map(func(r rune) rune {
 		switch {
@@ -214,8 +214,8 @@ func (b *builder) byKind(t reflect.Type, path string) (*jsonschema.Schema, error
 	return nil, b.errorf(path, "%s has no schema; %s", t, wantType)
 }
 
-// signed sets the bounds of integers of less than 64 bits. The library stores
-// bounds as floats, which cannot represent 64-bit bounds.
+// signed returns the schema of a signed integer, with bounds if it has less than 64 bits. The
+// library stores bounds as floats, which cannot represent the bounds of 64-bit integers.
 func signed(t reflect.Type) *jsonschema.Schema {
 	n := &jsonschema.Schema{Type: "integer"}
 	if t.Kind() != reflect.Int && t.Bits() < 64 {
@@ -256,8 +256,8 @@ func (b *builder) mapping(t reflect.Type, path string) (*jsonschema.Schema, erro
 	return &jsonschema.Schema{Type: "object", PropertyNames: names, AdditionalProperties: values}, nil
 }
 
-// keys returns the schema of a map's keys, or nil if any string can be a key. It returns false if
-// encoding/json cannot decode the keys from strings.
+// keys returns the schema of the keys of the map type t, or nil if any string can be a key. It
+// returns false if encoding/json cannot decode the keys from strings.
 func (b *builder) keys(t reflect.Type) (*jsonschema.Schema, bool) {
 	switch {
 	case reflect.PointerTo(t).Implements(textUnmarshaler):
@@ -339,7 +339,7 @@ func (b *builder) fieldValue(f *field, path string) (*jsonschema.Schema, error) 
 	return n, nil
 }
 
-// quoted returns the schema of a scalar of type t that is written in a string.
+// quoted returns the schema of a string that contains a scalar of type t.
 func quoted(t reflect.Type) *jsonschema.Schema {
 	if t.Kind() == reflect.Bool {
 		return &jsonschema.Schema{Type: "string", Enum: []any{"true", "false"}}
@@ -351,7 +351,8 @@ func quoted(t reflect.Type) *jsonschema.Schema {
 	return n
 }
 
-// nullable makes n accept null too. It changes n unless n is a reference.
+// nullable returns a schema that accepts null in addition to what n accepts. It changes n itself,
+// unless n is a reference.
 func nullable(n *jsonschema.Schema) *jsonschema.Schema {
 	switch {
 	case n.Ref != "":

@@ -84,7 +84,7 @@ func (writeText) MarshalText() ([]byte, error)  { return []byte("text"), nil }
 
 const anything = `{"description":"any JSON value"}`
 
-// in returns the type of a struct with one field, V of type t.
+// in returns a struct type with a single field, V, of type t.
 func in(t reflect.Type) reflect.Type {
 	return reflect.StructOf([]reflect.StructField{{Name: "V", Type: t}})
 }

@@ -9,7 +9,8 @@ import (
 // A Problem is one error in a JSON document.
 type Problem struct {
 	// Path is the path of the value, such as items[2].unit. A name that is not a plain word is
-	// written as in prices["per day"]. Path is empty for the whole document.
+	// written in brackets, as in prices["per day"]. Path is empty if the problem is with the whole
+	// document.
 	Path string
 
 	// Message describes what is wrong and what is allowed.
@@ -36,8 +37,8 @@ type ValidationError struct {
 // reads the message is charged for its length.
 const maxLines = 30
 
-// Error returns one problem per line. After the 30th problem, it adds only the number of further
-// problems.
+// Error returns one problem per line. It shows at most 30 problems, followed by the number of
+// further problems.
 func (e *ValidationError) Error() string {
 	var lines []string
 	for i, p := range e.Problems {
@@ -50,7 +51,7 @@ func (e *ValidationError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// member returns the path of a member of the object at path.
+// member returns the path of the member with the given name in the object at path.
 func member(path, name string) string {
 	if !isWord(name) {
 		return path + "[" + strconv.Quote(name) + "]"

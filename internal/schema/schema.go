@@ -50,7 +50,7 @@ func ForArguments(t reflect.Type) (*Schema, error) {
 		return nil, err
 	}
 	if types := typesOf(root); len(types) == 0 {
-		// A struct with its own UnmarshalJSON: all that is known is that a model sends an object.
+		// The struct has its own UnmarshalJSON. All that is known is that a model sends an object.
 		root.Type, root.Description = "object", ""
 	} else if types[0] != "object" {
 		return nil, fmt.Errorf("schema: %s is a JSON %s; want a struct or a map with string keys that is a JSON object", t, types[0])

@@ -50,7 +50,7 @@ func byMethods(t reflect.Type) (*jsonschema.Schema, check, bool) {
 	return nil, nil, false
 }
 
-// isBytes reports whether the slice type t is base64 in JSON.
+// isBytes reports whether a value of the slice type t is a base64 string in JSON.
 func isBytes(t reflect.Type) bool {
 	p := reflect.PointerTo(t.Elem())
 	return t.Elem().Kind() == reflect.Uint8 && !p.Implements(jsonMarshaler) && !p.Implements(textMarshaler)

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// A Strict schema is a schema in the form that services enforce: every property of every object is
-// required, and no other properties are allowed. An optional property may be null instead. Create
-// one with [NewStrict].
+// A Strict is a schema in the strict form that services enforce: every property of every object is
+// required, and no other properties are allowed. A property that was optional may be null instead.
+// Create one with [NewStrict].
 //
 // A Strict is immutable and safe for concurrent use.
 type Strict struct {
@@ -25,8 +25,8 @@ type validator interface {
 	Validate(arguments json.RawMessage) error
 }
 
-// NewStrict returns the strict form of a schema. If a part of the schema has no strict form, for
-// example a map, whose keys are unknown, the error names that part.
+// NewStrict returns the strict form of a schema. If a part of the schema has no strict form, the
+// error names that part. For example, a map has none, because its keys are not known.
 func NewStrict(of validator) (*Strict, error) {
 	root, err := readObject(of.JSON())
 	if err != nil {
@@ -57,14 +57,14 @@ func readObject(doc json.RawMessage) (*object, error) {
 // JSON returns the strict schema as a compact JSON document. The caller owns the document.
 func (s *Strict) JSON() json.RawMessage { return bytes.Clone(s.doc) }
 
-// Validate checks a document in the strict or the original form.
+// Validate checks arguments, which may be in the strict or the original form.
 func (s *Strict) Validate(arguments json.RawMessage) error {
 	return s.original.Validate(s.Plain(arguments))
 }
 
-// Plain converts the document to the form of the original schema: an optional property is removed
-// if it is null and the original schema does not allow that. A document that is not JSON is
-// returned unchanged.
+// Plain converts the document to the form of the original schema: it removes each optional property
+// that is null although the original schema does not allow null there. A document that is not JSON
+// is returned unchanged.
 func (s *Strict) Plain(document json.RawMessage) json.RawMessage {
 	if !bytes.Contains(document, []byte("null")) {
 		return document
@@ -76,7 +76,8 @@ func (s *Strict) Plain(document json.RawMessage) json.RawMessage {
 	return encode(tree)
 }
 
-// leaveOut removes nulls that the schema does not allow. It reports whether it removed any.
+// leaveOut removes properties that are null although the schema does not allow that. It reports
+// whether it removed any.
 func (s *Strict) leaveOut(schema any, value any, depth int) (changed bool) {
 	node := s.resolve(schema)
 	if node == nil || depth > maxDepth {
@@ -110,7 +111,7 @@ func (s *Strict) leaveOut(schema any, value any, depth int) (changed bool) {
 	return changed
 }
 
-// resolve follows references within the document.
+// resolve follows references within the document to the schema that they lead to.
 func (s *Strict) resolve(schema any) *object {
 	for range maxDepth {
 		node, _ := schema.(*object)
@@ -156,7 +157,7 @@ func (s *Strict) allowsNull(schema any, depth int) bool {
 // looseKeywords are keywords that services do not enforce.
 var looseKeywords = []string{"oneOf", "allOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "patternProperties", "prefixItems"}
 
-// makeStrict converts a schema to its strict form. path is the path of the value.
+// makeStrict converts a schema to its strict form. path is the path of the value that it describes.
 func makeStrict(node *object, path string) error {
 	here := path
 	if here == "" {
@@ -285,7 +286,7 @@ func list(v any) []any {
 	return items
 }
 
-// set sets a member, in its existing position or at the end.
+// set sets a member in its existing position, or adds it at the end.
 func (o *object) set(name string, value any) {
 	if o.values == nil {
 		o.values = make(map[string]any)
@@ -296,7 +297,7 @@ func (o *object) set(name string, value any) {
 	o.values[name] = value
 }
 
-// member returns a member, or nil if o is nil or has no such member.
+// member returns the member with the given name, or nil if o is nil or has no such member.
 func (o *object) member(name string) any {
 	if o == nil {
 		return nil

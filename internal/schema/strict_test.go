@@ -46,7 +46,7 @@ func TestNullsOfAbsentPropertiesAreRemovedAtAnyDepth(t *testing.T) {
 	require.NoError(t, json.Unmarshal(strict.Plain(document), &got))
 	require.Equal(t, plan{Name: "a", Legs: []leg{{To: "x"}}, Rest: &plan{Name: "null", Size: 2, Kind: "long", Legs: []leg{}, First: leg{To: "y"}, Tags: []string{"t"}}}, got)
 	again, err := Parse(strict.JSON())
-	if err == nil { // a type that contains itself has a recursive reference
+	if err == nil { // a type that contains itself results in a recursive reference
 		require.NoError(t, again.Validate(document))
 	}
 }

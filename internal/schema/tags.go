@@ -12,8 +12,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// reserved matches a jsonschema tag that is more than a description in other libraries, and may
-// become more in this package.
+// reserved matches a jsonschema tag that means more than a description in other libraries, and that
+// may come to mean more in this package.
 var reserved = regexp.MustCompile(`^[^ \t\n]*=`)
 
 func description(tag reflect.StructTag) (string, error) {
@@ -30,7 +30,7 @@ func description(tag reflect.StructTag) (string, error) {
 	return text, nil
 }
 
-// enumTag sets the allowed values of n, or of its items, to the list.
+// enumTag sets the allowed values of n, or of its items, to those in list.
 func (b *builder) enumTag(n *jsonschema.Schema, list string) error {
 	for n.Items != nil {
 		n = n.Items
@@ -57,7 +57,7 @@ func (b *builder) enumTag(n *jsonschema.Schema, list string) error {
 	return nil
 }
 
-// enumValue parses text as the JSON type of n.
+// enumValue parses text as a value of the JSON type of n.
 func (b *builder) enumValue(n *jsonschema.Schema, text string) (any, error) {
 	types := typesOf(n)
 	var value any = text
@@ -77,7 +77,7 @@ func (b *builder) enumValue(n *jsonschema.Schema, text string) (any, error) {
 	return value, nil
 }
 
-// typeProblem returns why the value does not have n's type, or "" if it has that type.
+// typeProblem returns why value does not have the type of n, or "" if it has that type.
 func (b *builder) typeProblem(n *jsonschema.Schema, value any) string {
 	bare := *n
 	bare.Enum = nil // the tag takes precedence over the type's own list

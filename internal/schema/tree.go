@@ -15,9 +15,9 @@ import (
 // maxDepth is the maximum nesting depth of a document.
 const maxDepth = 256
 
-// A JSON document is read into a tree of nil, bool, string, json.Number, []any
-// and *object. Unlike map[string]any, the tree keeps the order of members and
-// the digits of numbers.
+// An object is a JSON object in the tree that a document is read into. A tree consists of nil,
+// bool, string, json.Number, []any and *object. Unlike map[string]any, it keeps the order of
+// members and the digits of numbers.
 type object struct {
 	names  []string // in order, without duplicates
 	values map[string]any
@@ -51,8 +51,8 @@ func read(raw json.RawMessage) (any, []Problem, error) {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		return nil, nil, errors.New("not valid JSON: the document is empty")
 	}
-	// encoding/json accepts duplicate names and invalid UTF-8. Duplicate names
-	// are reported as problems.
+	// As encoding/json does, accept duplicate names and invalid UTF-8. Duplicate names are reported
+	// as problems.
 	r := reader{Decoder: jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))}
 	tree, err := r.value("")
 	if errors.Is(err, errTooDeep) {
@@ -68,7 +68,7 @@ func read(raw json.RawMessage) (any, []Problem, error) {
 
 var errTooDeep = fmt.Errorf("values are nested deeper than %d levels", maxDepth)
 
-// syntaxError returns an error that describes why raw is not one JSON value, and where the problem
+// syntaxError returns an error that says why raw is not a single JSON value, and where the problem
 // is. The error that the decoder returns for a token does not always contain the position.
 func syntaxError(raw json.RawMessage) error {
 	var whole json.RawMessage
@@ -151,8 +151,8 @@ func (r *reader) object(path string) (any, error) {
 	return o, err
 }
 
-// equal reports whether two trees are the same JSON value. Integers are
-// compared digit by digit, other numbers as float64.
+// equal reports whether two trees are the same JSON value. Integers are compared digit by digit,
+// and other numbers as float64.
 func equal(a, b any) bool {
 	switch a := a.(type) {
 	case json.Number:
@@ -189,8 +189,8 @@ func equal(a, b any) bool {
 	return a == b
 }
 
-// isInteger reports whether encoding/json can decode the number into an
-// integer. It rejects 1.0 and 1e3, which are integers in a JSON schema.
+// isInteger reports whether encoding/json can decode the number into an integer. It returns false
+// for 1.0 and 1e3, even though these are integers in a JSON schema.
 func isInteger(n json.Number) bool { return !strings.ContainsAny(n.String(), ".eE") }
 
 // typeOf returns the JSON type of a tree, which may be "integer".
@@ -213,7 +213,7 @@ func typeOf(tree any) string {
 	return "string"
 }
 
-// brief describes a value for a message. A short scalar is returned unchanged.
+// brief describes a value for use in a message. A short scalar is shown unchanged.
 func brief(tree any) string {
 	const most = 60
 	switch v := tree.(type) {
@@ -232,7 +232,7 @@ func brief(tree any) string {
 	return text
 }
 
-// withArticle returns the name of a type with its article.
+// withArticle returns the name of a type preceded by its article.
 func withArticle(name string) string {
 	switch {
 	case name == "null":

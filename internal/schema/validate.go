@@ -10,12 +10,12 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Validate returns nil if raw is one JSON document that the schema allows, and
-// otherwise a *[ValidationError] with all problems. It rejects objects with
-// duplicate names and values nested deeper than 256 levels.
+// Validate returns nil if raw is a single JSON document that the schema allows, and otherwise a
+// *[ValidationError] with all problems. It rejects objects with duplicate names, and values nested
+// deeper than 256 levels.
 //
-// A type with its own methods decodes its part of the document into a
-// temporary value.
+// To check the part of the document that belongs to a type with its own methods, Validate decodes
+// that part into a temporary value of the type.
 func (s *Schema) Validate(raw json.RawMessage) error {
 	tree, problems, err := read(raw)
 	if err != nil {
@@ -28,8 +28,8 @@ func (s *Schema) Validate(raw json.RawMessage) error {
 	return nil
 }
 
-// value returns the problems of the tree at path, according to the keywords
-// that an inferred schema may have.
+// value returns the problems of the tree at path. It applies the keywords that an inferred schema
+// may have.
 func (s *Schema) value(path string, n *jsonschema.Schema, tree any) []Problem {
 	switch {
 	case n.Ref != "":
@@ -56,7 +56,7 @@ func (s *Schema) value(path string, n *jsonschema.Schema, tree any) []Problem {
 	return found
 }
 
-// deref returns the schema that n refers to. See builder.ref for the forms.
+// deref returns the schema that n refers to. For the forms of references, see builder.ref.
 func (s *Schema) deref(n *jsonschema.Schema) *jsonschema.Schema {
 	if name, ok := strings.CutPrefix(n.Ref, definitions); ok {
 		return s.root.Defs[name]
@@ -167,7 +167,7 @@ func (s *Schema) object(path string, n *jsonschema.Schema, o *object) []Problem 
 	return found
 }
 
-// member returns the problems with one member of the object at path.
+// member returns the problems with the member called name of the object at path.
 func (s *Schema) member(path string, n *jsonschema.Schema, name string, tree any) []Problem {
 	at := member(path, name)
 	if p := n.Properties[name]; p != nil {

@@ -72,11 +72,11 @@ func checkDepth(doc json.RawMessage) error {
 	return err
 }
 
-// typeNames are the types of JSON Schema.
+// typeNames are the names of the types in JSON Schema.
 var typeNames = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
 
-// restore checks the references and types in n, and restores the checks that its
-// keywords imply.
+// restore checks the references and types in n, and restores the checks that the keywords of n
+// imply.
 func (s *Schema) restore(n *jsonschema.Schema) error {
 	if n == nil {
 		return errors.New("a schema is null")
@@ -103,7 +103,7 @@ func (s *Schema) restore(n *jsonschema.Schema) error {
 	if n.Type != "" && !slices.Contains(typeNames, n.Type) {
 		return fmt.Errorf("unknown type %.100q; want one of %s", n.Type, strings.Join(typeNames, ", "))
 	}
-	if n.AnyOf != nil { // it may have no elements
+	if n.AnyOf != nil { // AnyOf may have no elements
 		if len(n.AnyOf) != 2 || n.AnyOf[0] == nil || n.AnyOf[0].Ref == "" {
 			return errors.New("anyOf must be a reference or null")
 		}
@@ -126,7 +126,7 @@ func (s *Schema) restore(n *jsonschema.Schema) error {
 	return s.restoreInside(n)
 }
 
-// allowsOnly reports whether n allows only the type with the given name, and possibly null.
+// allowsOnly reports whether n allows only the type with the given name, apart from null.
 func allowsOnly(n *jsonschema.Schema, name string) bool {
 	types := typesOf(n)
 	return len(types) > 0 && types[0] == name

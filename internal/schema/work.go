@@ -20,7 +20,7 @@ const (
 // A value is a JSON value in the library's form, with its components.
 type value struct {
 	json    any
-	bytes   int // approximate size of its text
+	bytes   int // approximate size of the value as text
 	members map[string]*value
 	items   []*value
 }
@@ -55,8 +55,8 @@ func newValue(tree any) *value {
 	return v
 }
 
-// checkWork returns an error if the library would need too many steps, or too
-// much stack, for v.
+// checkWork returns an error if the library would need too many steps, or too much stack, to
+// validate v.
 func (g *graph) checkWork(v *value) error {
 	e := estimate{g, map[application]work{}}
 	if w := e.of(application{g.root, v}, 0); w.steps > maxSteps || w.nested > maxNested {

@@ -116,7 +116,7 @@ type Deep struct {
 	Deepest `json:",omitempty"`
 }
 
-// Left and Right both promote Common, whose names hide each other.
+// Left and Right both promote Common, so the names in Common hide each other.
 type Left struct {
 	Common
 	East bool `json:"Side"`

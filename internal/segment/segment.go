@@ -32,8 +32,8 @@ func OfQuestion(n int) string { return QuestionMark + strconv.Itoa(n) }
 // OfSleep returns the segment for sleep n, counting from 1.
 func OfSleep(n int) string { return SleepMark + strconv.Itoa(n) }
 
-// Escape percent-encodes control characters, which would break a line that shows an address, and
-// the characters that have a special meaning in addresses.
+// Escape percent-encodes the characters that have a special meaning in addresses, and control
+// characters, which would break the line that shows an address.
 func Escape(name string) string {
 	if !strings.ContainsFunc(name, mustEscape) {
 		return name

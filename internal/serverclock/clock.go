@@ -17,13 +17,13 @@ type Clock struct {
 
 	mu         sync.Mutex
 	serverTime time.Time // the server's last answer
-	receivedAt time.Time // when the answer was received, by this process's clock
+	receivedAt time.Time // when the answer was received, according to this process's clock
 	next       time.Time // when to ask again
 
 	roundTrip time.Duration // how long the last request took
 }
 
-// New returns a clock that asks the server for its time with ask.
+// New returns a clock that calls ask to request the server's time.
 func New(ask func(context.Context) (time.Time, error)) *Clock { return &Clock{ask: ask} }
 
 // Now returns an estimate of the server's time. The estimate is never ahead of the server's clock,
@@ -52,8 +52,8 @@ func (c *Clock) Now(ctx context.Context) (time.Time, error) {
 }
 
 // Latest returns the latest time that the server's clock may show. The result is never behind the
-// server's clock, and ahead of it by at most the duration of the last successful request. A time
-// that was just read from a correct clock is therefore not after the result.
+// server's clock, and is ahead of it by at most the duration of the last successful request.
+// Therefore, a time that was just read from a correct clock is not after the result.
 func (c *Clock) Latest(ctx context.Context) (time.Time, error) {
 	now, err := c.Now(ctx)
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *Clock) set(told, at time.Time, took time.Duration) {
 	c.serverTime, c.receivedAt, c.next, c.roundTrip = told.Round(0), at, at.Add(askEvery), took
 }
 
-// estimate returns the time based on the server's last answer. It reports false if there was no
+// estimate returns the time based on the server's last answer. It returns false if there was no
 // answer, or if it is time to ask again and mayBeOld is false.
 func (c *Clock) estimate(mayBeOld bool) (time.Time, bool) {
 	c.mu.Lock()

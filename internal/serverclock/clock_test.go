@@ -13,7 +13,7 @@ import (
 	"github.com/reprise-go/reprise/internal/serverclock"
 )
 
-// sleep sleeps on the fake clock of a bubble.
+// sleep sleeps on the fake clock of a synctest bubble.
 func sleep(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // on the fake clock
 
 func TestServerIsAskedOnceAMinute(t *testing.T) {
@@ -31,7 +31,7 @@ func TestServerIsAskedOnceAMinute(t *testing.T) {
 		}
 		assert.Equal(t, 1, asked)
 		sleep(time.Minute)
-		ahead = -time.Hour // now the clock of the server differs, as after a failover
+		ahead = -time.Hour // the server's clock is now different, as after a failover
 		now, err := c.Now(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, time.Now().Add(-time.Hour).UTC(), now.UTC())

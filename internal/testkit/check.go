@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// Completed checks that a call returned "out" and no error.
+// Completed checks that a call returned the output "out" and no error.
 func Completed(t testing.TB, out string, err error) {
 	t.Helper()
 	if assert.NoError(t, err) {
@@ -19,7 +19,7 @@ func Completed(t testing.TB, out string, err error) {
 	}
 }
 
-// Failed checks that err is a *core.CallError with the reason, and returns it.
+// Failed checks that err is a *core.CallError with the given reason, and returns that error.
 func Failed(t testing.TB, err error, reason record.Reason) *core.CallError {
 	t.Helper()
 	var e *core.CallError
@@ -28,8 +28,8 @@ func Failed(t testing.TB, err error, reason record.Reason) *core.CallError {
 	return e
 }
 
-// Interrupted checks that err itself, not an error that it wraps, is a
-// *record.InterruptedError with the reason, and returns it.
+// Interrupted checks that err itself, and not an error that it wraps, is a *record.InterruptedError
+// with the given reason. It returns that error.
 func Interrupted(t testing.TB, err error, reason record.InterruptReason) *record.InterruptedError {
 	t.Helper()
 	e, ok := err.(*record.InterruptedError) //nolint:errorlint // the call's own, not one that it wraps
@@ -39,8 +39,8 @@ func Interrupted(t testing.TB, err error, reason record.InterruptReason) *record
 	return e
 }
 
-// PanicText returns the value with which f panics, as the runtime would print it. It
-// fails the test if f returns.
+// PanicText calls f and returns the value with which it panics, as the runtime would print it.
+// PanicText fails the test if f returns.
 func PanicText(t testing.TB, f func()) (text string) {
 	t.Helper()
 	defer func() {

@@ -17,9 +17,9 @@ func Bubble(t *testing.T, f func(*testing.T)) {
 	})
 }
 
-// Pause waits for d. If ctx ends earlier, Pause returns the error of ctx. If d is 0,
-// it uses no timer: several goroutines in a bubble whose timers fire at the
-// same time crash the race detector of Go 1.26.
+// Pause waits for d. If ctx ends earlier, Pause returns the error of ctx. If d is 0, Pause uses no
+// timer, because goroutines in a bubble whose timers fire at the same time crash the race detector
+// of Go 1.26.
 func Pause(ctx context.Context, d time.Duration) error {
 	if d == 0 {
 		return ctx.Err()

@@ -12,20 +12,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A Cutter forwards connections to a server, and cuts each of them after a
-// random number of bytes. Half of them are closed after the data was sent, and
-// the others are reset.
+// A Cutter forwards connections to a server, and cuts each connection after a random number of
+// bytes. It closes half of the connections after the data was sent, and resets the others.
 type Cutter struct {
 	listener net.Listener
 	target   atomic.Pointer[string]
 	most     int64 // maximum number of bytes per connection
 	cuts     atomic.Int64
-	wanted   int64 // number of cuts; afterwards, connections are no longer cut
+	wanted   int64 // number of connections to cut; further ones are not cut
 	done     sync.WaitGroup
 }
 
-// NewCutter returns a cutter for the server at the address. It listens on loopback until the test
-// ends.
+// NewCutter returns a cutter for the server at address. The cutter listens on loopback until the
+// test ends.
 func NewCutter(t testing.TB, address string, wanted, most int64) *Cutter {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -40,13 +39,13 @@ func NewCutter(t testing.TB, address string, wanted, most int64) *Cutter {
 	return c
 }
 
-// Aim forwards new connections to another server.
+// Aim makes the cutter forward new connections to another server.
 func (c *Cutter) Aim(address string) { c.target.Store(&address) }
 
 // URL returns the URL at which the cutter listens.
 func (c *Cutter) URL() string { return "http://" + c.listener.Addr().String() }
 
-// Cuts returns the number of connections cut.
+// Cuts returns the number of connections that were cut.
 func (c *Cutter) Cuts() int64 { return c.cuts.Load() }
 
 func (c *Cutter) accept() {

@@ -63,8 +63,8 @@ func Failing(times int, err error) Handler {
 	}
 }
 
-// Attempts returns a handler that uses the next of the given handlers in each attempt, and the last
-// one in all further attempts.
+// Attempts returns a handler that uses the next of the given handlers for each attempt, and the
+// last one for all further attempts.
 func Attempts(handlers ...Handler) Handler {
 	var n atomic.Int64
 	return func(ctx context.Context, in string) (string, error) {

@@ -12,11 +12,11 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// RequireLedger checks the ledger for a history. It checks the sums after every record. After the
-// last record, and after each record for which at returns true, it also compares the ledger with
-// counts that are recomputed from all records so far, according to the definitions and without
-// carrying anything over. Readers that are based on the ledger could not find errors in it.
-// RequireLedger also checks that each call has begun its attempts as its earlier records require.
+// RequireLedger checks what a ledger shows for the records of a run. It checks the sums after every
+// record. After the last record, and after each record for which at returns true, it also compares
+// the ledger with counts that it computes anew, according to the definitions, from all records so
+// far. A reader that is based on the ledger could not find errors in the ledger. RequireLedger also
+// checks that each call has begun its attempts as the call's earlier records require.
 func RequireLedger(t testing.TB, records []record.Record, at func(i int) bool) {
 	t.Helper()
 	whole, open := &record.Ledger{KeepEnded: true}, new(record.Ledger)
@@ -44,8 +44,8 @@ func RequireLedger(t testing.TB, records []record.Record, at func(i int) bool) {
 }
 
 // requireLastError checks the last error in the ledgers. It must be the error of the latest failed
-// attempt, but there must be none if the call of that attempt completed later, or was made again
-// after it had an outcome.
+// attempt. If the call of that attempt completed later, or was made again after it had an outcome,
+// there must be no last error.
 func requireLastError(t testing.TB, records []record.Record, ledgers ...*record.Ledger) {
 	t.Helper()
 	var want *record.Record
@@ -69,8 +69,8 @@ func requireLastError(t testing.TB, records []record.Record, ledgers ...*record.
 	}
 }
 
-// maxRecounted is the number of records up to which everything is recounted, which takes
-// quadratic time.
+// maxRecounted is the maximum number of records for which everything is recounted, since recounting
+// takes quadratic time.
 const maxRecounted = 1000
 
 func requireSums(t testing.TB, c *record.Counts, after *record.Record) {
@@ -85,8 +85,8 @@ func requireSums(t testing.TB, c *record.Counts, after *record.Record) {
 	}
 }
 
-// requireSameFromSnapshot reads the records from their stored form, decoding each
-// record into the memory of the previous one.
+// requireSameFromSnapshot checks that a ledger is the same if the records are read from their
+// stored form, where each record is decoded into the memory of the previous one.
 func requireSameFromSnapshot(t testing.TB, want *record.Ledger, records []record.Record) {
 	t.Helper()
 	data, err := (&snapshot.Snapshot{Info: snapshot.Info{RunID: "run-1", LastSeq: uint64(len(records))}, Records: records}).Encode()
@@ -105,7 +105,7 @@ func requireSameFromSnapshot(t testing.TB, want *record.Ledger, records []record
 	}
 }
 
-// countOf counts according to the definitions of record.Counts.
+// countOf counts the records according to the definitions of record.Counts.
 func countOf(records []record.Record) (c record.Counts) {
 	ofCalls := make(map[record.Address][]int)
 	for i := range records {
@@ -208,8 +208,7 @@ func isOfRun(r record.Record) bool   { return r.Kind == record.KindRun }
 func isCancel(r record.Record) bool  { return isOfRun(r) && r.Status == record.StatusCancelled }
 func isOpening(r record.Record) bool { return isOfRun(r) && r.Status == record.StatusStarted }
 
-// waitAfter returns how long a call waited after its n-th record while the run was
-// open.
+// waitAfter returns how long a call waited, while the run was open, after the n-th of its records.
 func waitAfter(records []record.Record, own []int, n int) time.Duration {
 	at := own[n]
 	r := &records[at]
@@ -234,7 +233,7 @@ func waitAfter(records []record.Record, own []int, n int) time.Duration {
 	if !waits || !isNext {
 		return waited
 	}
-	for i := next; i > at; i-- { // the rest of the wait, since the opening in which the call continued
+	for i := next; i > at; i-- { // the rest of the wait, from the opening in which the call continued
 		if isOpening(records[i]) {
 			end := records[next].Time
 			if due.Before(end) {

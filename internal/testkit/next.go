@@ -9,9 +9,9 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// requireNext checks that a started record matches the next step that follows from the earlier
-// records of the call, no matter which process appended the record. Since the actor's rules are not
-// recorded, requireNext accepts a record that matches under any of the possible rules.
+// requireNext checks that a started record is the step that follows from the call's earlier
+// records, no matter which process appended the record. Since the rules of the actor are not
+// recorded, requireNext accepts a record that fits any of the possible rules.
 func requireNext(t testing.TB, before *record.Ledger, r *record.Record) {
 	t.Helper()
 	if !r.Kind.IsCall() || r.Status != record.StatusStarted {

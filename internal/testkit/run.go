@@ -8,8 +8,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Run returns a run in memory, which is closed when the test ends, and a context
-// for the run.
+// Run returns a run in memory and a context for the run. The run is closed when the test ends.
 func Run(t testing.TB, options ...state.Option) (st *state.ExecutionState, ctx context.Context) {
 	t.Helper()
 	st = state.New(options...)

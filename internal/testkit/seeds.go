@@ -5,8 +5,8 @@ package testkit
 // recurs every second or third time is left out.
 const raced = 23
 
-// Seeds returns how many of n random programs a test runs: all of them, or one in 23
-// with the race detector. `make test` runs such tests both ways.
+// Seeds returns how many of n random programs a test runs: all of them, or one in 23 with the race
+// detector. `make test` runs such tests with and without it.
 func Seeds(n uint64) uint64 {
 	if raceDetector {
 		return max(n/raced, 1)

@@ -44,7 +44,8 @@ func Workshop(t *testing.T, seed uint64) []record.Record {
 	return LoadRun(t, s, "run-1").Records
 }
 
-// killed returns a store with what was recorded when the process was killed.
+// killed returns a store that contains what was recorded up to the moment at which the process was
+// killed.
 func (w *workshop) killed(t *testing.T, s snapshot.Store) snapshot.Store {
 	t.Helper()
 	records := LoadRun(t, s, "run-1").Records
@@ -83,8 +84,8 @@ func answerAll(t *testing.T, s snapshot.Store) {
 	}
 }
 
-// workshop is the program. Its seed determines which calls it makes; the world determines
-// how they end.
+// workshop is the program. Its seed determines which calls it makes, and its random source world
+// determines how they end.
 type workshop struct {
 	seed  uint64
 	cache *cache.Cache
@@ -112,7 +113,7 @@ func (w *workshop) work(ctx context.Context, in string) (string, error) {
 		return "", core.Permanent(errors.New("the workshop is closed"))
 	case w.chance(12):
 		panic("the roof")
-	case w.chance(6): // longer than the timeout of its attempts
+	case w.chance(6): // takes longer than the timeout of its attempts
 		return in, Pause(ctx, 2*time.Minute)
 	}
 	return in, Pause(ctx, time.Second)
@@ -177,7 +178,7 @@ func (w *workshop) step(t testing.TB, ctx context.Context, n int, rng *rand.Rand
 	return nil
 }
 
-// door returns an interceptor that delays attempts, refuses them, and may refuse a retry after a
+// door returns an interceptor that delays or refuses attempts, and may refuse a retry after a
 // failure.
 func (w *workshop) door() core.Interceptor {
 	return core.Interceptor{
@@ -203,7 +204,7 @@ func (w *workshop) door() core.Interceptor {
 	}
 }
 
-// agent makes a few steps, and may fail with questions open inside it.
+// agent makes a few steps. It may fail while questions inside it are open.
 func (w *workshop) agent(t testing.TB, name string, seed uint64) *Definition {
 	t.Helper()
 	return Agent(t, name, core.RetryConfig{MaxAttempts: 2, InitialDelay: 30 * time.Second}, func(ctx context.Context, _ string) (string, error) {

@@ -1,4 +1,4 @@
-// Package waiting reports what a stored run waits for.
+// Package waiting reports what a stored run is waiting for.
 package waiting
 
 import (
@@ -12,11 +12,11 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// For returns what a paused run waits for, such as "2 answers, the signal paid", and whether that
-// includes answers. The text is empty if the run waits only for its program. The run must not have been
-// cancelled.
+// For returns what a paused run is waiting for, such as "2 answers, the signal paid". answers
+// reports whether that includes answers. The text is empty if the run is waiting only for its
+// program. The run must not have been cancelled.
 func For(ctx context.Context, store snapshot.Store, runID string) (text string, answers bool, err error) {
-	posted, err := store.Messages(ctx, runID) // first: answers are removed only once recorded
+	posted, err := store.Messages(ctx, runID) // read first: answers are removed only once recorded
 	if err != nil {
 		return "", false, err
 	}
@@ -49,8 +49,8 @@ func For(ctx context.Context, store snapshot.Store, runID string) (text string, 
 	return strings.Join(all, ", "), unanswered > 0, nil
 }
 
-// Refusal returns why a request to resume a paused run would have no effect: what the run waits for. It
-// returns "" if the run waits only for its program.
+// Refusal returns why a request to resume a paused run would have no effect, which is what the run
+// is waiting for. It returns "" if the run is waiting only for its program.
 func Refusal(ctx context.Context, store snapshot.Store, runID string) (string, error) {
 	waits, answers, err := For(ctx, store, runID)
 	if err != nil || waits == "" {

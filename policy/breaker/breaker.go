@@ -23,17 +23,17 @@ type Options struct {
 	// long they take. Defaults to 5, or to no such limit if Ratio is set.
 	Failures int
 
-	// Ratio is the fraction of failed attempts within Window that opens the breaker,
-	// once at least MinAttempts attempts have ended within Window. Ratio must be greater
-	// than 0 and at most 1. Defaults to no such limit.
+	// Ratio is the fraction of failed attempts within Window that opens the breaker, once at least
+	// MinAttempts attempts have ended within Window. Ratio must be greater than 0 and at most 1. By
+	// default, there is no such limit.
 	Ratio float64
 
-	// MinAttempts is the minimum number of attempts that ended within Window for Ratio to apply.
-	// Defaults to 10.
+	// MinAttempts is the minimum number of attempts that must have ended within Window for Ratio to
+	// apply. Defaults to 10.
 	MinAttempts int
 
-	// Window is the period over which attempts are counted for Ratio while the breaker is
-	// closed. An attempt counts when it ends. Defaults to 1 min.
+	// Window is the period over which a closed breaker counts attempts for Ratio. An attempt counts
+	// when it ends. Defaults to 1 min.
 	Window time.Duration
 
 	// OpenFor is how long an open breaker refuses all attempts. It then lets probes
@@ -44,18 +44,17 @@ type Options struct {
 	// all succeed, the breaker closes; the first failure opens it again. Defaults to 1.
 	Probes int
 
-	// Counts reports whether the error of an attempt counts as a failure of the
-	// service. Other errors count as a success, because the service has answered.
-	// Interrupted attempts and panics are not counted. By default timeouts, network
-	// errors and the HTTP statuses 408, 425, 429 and 5xx are failures.
+	// Counts reports whether the error of an attempt counts as a failure of the service. Any other
+	// error counts as a success, because it means that the service has answered. Interrupted
+	// attempts and panics are not counted at all. By default, timeouts, network errors and the HTTP
+	// statuses 408, 425, 429 and 5xx are failures.
 	Counts func(error) bool
 }
 
-// A Breaker is a circuit breaker: it refuses attempts while the service that they call
-// is failing. It is safe for concurrent use and is usually shared by many runs. Create
-// one with [New].
+// A Breaker is a circuit breaker: it refuses attempts while the service that they call is failing.
+// It is safe for concurrent use, and is usually shared by many runs. Create one with [New].
 //
-// The state of a breaker is not stored: in a new process it is closed. A call that was
+// The state of a breaker is not stored, so in a new process the breaker is closed. A call that was
 // refused before a restart still waits for the rest of its delay.
 type Breaker struct {
 	name string
@@ -123,7 +122,7 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// isFailure calls the user's Counts function. If it panics, the error counts as a
+// isFailure calls f, which is the user's Counts function. If f panics, the error counts as a
 // failure.
 func isFailure(f func(error) bool, err error) (failed bool) {
 	defer func() {
@@ -155,9 +154,9 @@ func (b *Breaker) noteChange(to gobreaker.State, openFor time.Duration) {
 	b.failed = 0
 }
 
-// Interceptor returns an interceptor that asks the breaker before each attempt and
-// reports the result to it. A refused attempt fails with an [*OpenError]. Each change
-// of state is logged in the run whose call caused it.
+// Interceptor returns an interceptor that asks the breaker before each attempt, and reports the
+// result of the attempt to it. A refused attempt fails with an [*OpenError]. Each change of the
+// breaker's state is logged in the run whose call caused it.
 func (b *Breaker) Interceptor() core.Interceptor {
 	return core.Interceptor{Attempt: b.attempt}
 }
@@ -167,12 +166,12 @@ func (b *Breaker) attempt(ctx context.Context, call *core.CallInfo, next func(co
 	if err != nil {
 		return err
 	}
-	ended := errInconclusive // if the handler or Options.Counts calls runtime.Goexit
+	ended := errInconclusive // result if the handler or Options.Counts calls runtime.Goexit
 	defer func() { done(ended) }()
 	err = next(ctx)
 	switch {
 	case call.Answered() || !isConclusive(err):
-	case err != nil && isFailure(b.counts, err): // called without the lock: Counts may call State
+	case err != nil && isFailure(b.counts, err): // not holding b.mu, since Counts may call State
 		ended = err
 	default:
 		ended = nil
@@ -183,9 +182,8 @@ func (b *Breaker) attempt(ctx context.Context, call *core.CallInfo, next func(co
 // errInconclusive is the result of an attempt that says nothing about the service.
 var errInconclusive = errors.New("breaker: the attempt was not completed")
 
-// isConclusive reports whether the result of an attempt says something about the
-// service: the attempt was not interrupted, did not panic, and was not refused by a
-// breaker.
+// isConclusive reports whether the result of an attempt says something about the service. It does
+// if the attempt was not interrupted, did not panic, and was not refused by a breaker.
 func isConclusive(err error) bool {
 	if err == nil {
 		return true
@@ -194,8 +192,8 @@ func isConclusive(err error) bool {
 	return !core.IsSuspension(err) && class != record.ClassPanic && class != record.ClassBreaker
 }
 
-// allow asks the breaker to permit an attempt. If it does, done must be called once
-// with the result of the attempt.
+// allow asks the breaker whether an attempt may begin. If it may, done must be called once, with
+// the result of the attempt.
 func (b *Breaker) allow(call *core.CallInfo) (done func(error), err error) {
 	b.mu.Lock()
 	end, err := b.circuit.Allow()
@@ -205,7 +203,7 @@ func (b *Breaker) allow(call *core.CallInfo) (done func(error), err error) {
 	log(call, changes)
 	switch {
 	case errors.Is(err, gobreaker.ErrOpenState):
-		// Wait one millisecond more, since the breaker is still open at the exact end of its time.
+		// Add a millisecond, since the breaker is still open at the exact end of its time.
 		return nil, &OpenError{Breaker: b.name, After: max(after, 0).Truncate(time.Millisecond) + time.Millisecond}
 	case err != nil:
 		return nil, &OpenError{Breaker: b.name}
@@ -223,9 +221,9 @@ func (b *Breaker) allow(call *core.CallInfo) (done func(error), err error) {
 }
 
 // count counts the result of an attempt that began and ended while the breaker was closed.
-// gobreaker would count it in the window in which the attempt began, and forget it if that window
-// is over. Therefore count discards the attempt and returns the end function of one that begins
-// now, for the result. The caller holds b.mu.
+// gobreaker would count the result in the window in which the attempt began, and would forget it if
+// that window is over. Therefore, count discards the attempt, begins another one now, and returns
+// the end function of the new one, which the caller calls with the result. The caller holds b.mu.
 func (b *Breaker) count(end func(error), err error) func(error) {
 	if err == errInconclusive { //nolint:errorlint // compares identity
 		return end
@@ -238,7 +236,7 @@ func (b *Breaker) count(end func(error), err error) func(error) {
 	return now
 }
 
-// takeChanges returns the changes since the last call. The caller holds b.mu.
+// takeChanges returns the changes since its last call. The caller holds b.mu.
 func (b *Breaker) takeChanges() []change {
 	changes := b.changes
 	b.changes = nil

@@ -180,7 +180,7 @@ func TestAThousandCallersMakeOneProbe(t *testing.T) {
 	})
 }
 
-// An interrupted probe is inconclusive: the next call is the probe.
+// An interrupted probe is inconclusive, so the next call becomes the probe.
 func TestInterruptedProbeLeavesItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s service
@@ -236,7 +236,7 @@ func TestBreakerOpensByRatio(t *testing.T) {
 		for i := range 6 {
 			s.mended.Store(i%2 == 0)
 			_, _ = pay.Call(t.Context(), 1)
-			if i == 2 { // the first three have left the window
+			if i == 2 { // let the first three attempts leave the window
 				time.Sleep(20 * time.Second) //nolint:forbidigo // on the fake clock
 			}
 			assert.Equal(t, "closed", b.State())
@@ -247,8 +247,8 @@ func TestBreakerOpensByRatio(t *testing.T) {
 	})
 }
 
-// Recalled calls do not ask the breaker. A refused call waits for the rest of its delay
-// in the next process.
+// Recalled calls do not ask the breaker. In the next process, a refused call waits only for the
+// rest of its delay.
 func TestResumedCallsWaitForTheRestOfTheirDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, s := memstore.New(), service{}
@@ -368,7 +368,7 @@ func TestAttemptsCountWhenTheyEnd(t *testing.T) {
 	}
 }
 
-// Consecutive failures open the breaker however far apart they are, and however long each takes.
+// Consecutive failures open the breaker no matter how far apart they are and how long each takes.
 func TestConsecutiveFailuresDoNotExpire(t *testing.T) {
 	for name, o := range map[string]breaker.Options{
 		"failures": {Name: "s"},
@@ -391,7 +391,8 @@ func TestConsecutiveFailuresDoNotExpire(t *testing.T) {
 	}
 }
 
-// A failure of an attempt that began before the breaker opened does not count after it has closed again.
+// If an attempt began before the breaker opened, and fails after the breaker has closed again, the
+// failure does not count.
 func TestLateResultOfAnEarlierAttemptDoesNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := service{}

@@ -9,12 +9,12 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
-// An OpenError is returned for an attempt that a breaker refused. The handler did not
-// run. Its class is [record.ClassBreaker]. By default the call is retried when the
-// breaker lets attempts through again.
+// An OpenError is the error of an attempt that a breaker refused. The handler did not run. The
+// class of the error is [record.ClassBreaker]. By default, the call is retried when the breaker
+// lets attempts through again.
 type OpenError struct {
 	Breaker string        // name of the breaker
-	After   time.Duration // time until the breaker lets attempts through; 0 while another attempt probes
+	After   time.Duration // time until attempts are let through; 0 if another attempt is probing
 }
 
 // Error returns a message such as `circuit breaker "payments" is open for another 5s`.
@@ -37,7 +37,7 @@ func init() { record.RegisterErrorType[*OpenError]("breaker.OpenError") }
 type change struct {
 	breaker string        // name of the breaker
 	state   string        // "open", "half_open" or "closed"
-	openFor time.Duration // how long it stays open
+	openFor time.Duration // how long the breaker stays open
 }
 
 // text returns a message such as `circuit breaker "payments" is open for 30s`.

@@ -31,11 +31,10 @@ type Options struct {
 	Daily    bool
 	Location *time.Location
 
-	// Price returns the cost of the given usage of a model. It returns false if the
-	// price is unknown; the call is then refused. [Prices.Of] is such a function. The
-	// cost is added to the usage in the record of the attempt, unless the service has
-	// reported a cost (record.Usage.Cost), which counts instead. Price is required if
-	// Limit.Cost is set.
+	// Price returns the cost of the given usage of a model. It returns false if the price is
+	// unknown; the call is then refused. [Prices.Of] can be used as Price. The cost is added to the
+	// usage in the record of the attempt. If the service has reported a cost (record.Usage.Cost),
+	// that cost counts instead. Price is required if Limit.Cost is set.
 	Price func(model string, u core.Usage) (cost float64, known bool)
 
 	// EstimateTokens returns the estimated number of input and output tokens of a call.
@@ -47,26 +46,25 @@ type Options struct {
 	// Storage stores the amounts used. Defaults to a new [Memory], which is never pruned. With a
 	// [Memory], the budget of a run starts with the amount in the run's records, and all other
 	// budgets start from zero in each process. The records contain the number of LLM calls, but not
-	// how many attempts each of them had: if attempts failed before the process ended, a limit on
-	// calls allows that many more. With any other Storage, the limit is exact. Workers that share
-	// runs must also share the Storage; otherwise, each worker counts only what it has seen of a
-	// run.
+	// the number of attempts of each call: a limit on calls therefore allows one more call for each
+	// attempt that failed before the process ended. With any other Storage, the limit is exact.
+	// Workers that share runs must also share the Storage. Otherwise, each worker counts only what
+	// it has seen of a run.
 	Storage Storage
 }
 
-// A Key selects the account to which the calls of a run are charged. Given the run's ID and tags,
-// it returns the key of the account, or false if the run's calls are not limited.
+// A Key selects the account to which the calls of a run are charged. It receives the run's ID and
+// tags and returns the key of the account, or false if the run's calls are not limited.
 type Key func(runID string, tags []string) (key string, ok bool)
 
-// Run is a [Key] that gives each run its own account. Calls outside a run are not
-// limited.
+// Run is a [Key] that gives each run its own account. Calls outside any run are not limited.
 func Run(runID string, _ []string) (string, bool) { return runID, runID != "" }
 
-// All is a [Key] with one account for all calls.
+// All is a [Key] that charges all calls to a single account.
 func All(string, []string) (string, bool) { return "all", true }
 
-// Tag returns a [Key] with an account for each tag that begins with the prefix, such as
-// "tenant:". Runs without such a tag are not limited.
+// Tag returns a [Key] that has an account for each tag with the given prefix, such as "tenant:".
+// Runs without such a tag are not limited.
 func Tag(prefix string) Key {
 	return func(_ string, tags []string) (string, bool) {
 		for _, tag := range tags {
@@ -89,7 +87,7 @@ type Budget struct {
 
 	mu      sync.Mutex
 	seeded  map[string]bool          // accounts whose initial amount was read from records
-	seeding map[string]chan struct{} // accounts whose amount is being read; closed afterwards
+	seeding map[string]chan struct{} // accounts being seeded; each channel is closed afterwards
 }
 
 // New returns a budget. It panics if an option is out of range.
@@ -124,7 +122,7 @@ func New(o Options) *Budget {
 // that the budget does not allow.
 func (b *Budget) Interceptor() core.Interceptor { return core.Interceptor{Attempt: b.attempt} }
 
-// account returns the current account name for a key.
+// account returns the name of the current account for a key.
 func (b *Budget) account(key string) string {
 	account := b.o.Name + "/" + escapeKey.Replace(key)
 	if b.o.Daily {
@@ -133,7 +131,8 @@ func (b *Budget) account(key string) string {
 	return account
 }
 
-// escapeKey keeps a key from looking like the names of other accounts, such as those with raisedSuffix.
+// escapeKey escapes a key so that it cannot form the name of another account, such as one with
+// raisedSuffix.
 var escapeKey = strings.NewReplacer("%", "%25", "/", "%2F")
 
 func (b *Budget) attempt(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
@@ -181,7 +180,7 @@ func (b *Budget) run(ctx, limited context.Context, call *core.CallInfo, next fun
 }
 
 // isRefused reports whether the service rejected the request without processing it. err is the
-// handler's error, or nil. Other failed requests may have been charged.
+// handler's error, or nil. A request that failed in another way may have been charged.
 func isRefused(err error) bool {
 	switch record.Classify(err) {
 	case record.ClassRateLimit, record.ClassClient, record.ClassTooEarly:
@@ -213,8 +212,8 @@ func (b *Budget) used(call *core.CallInfo, estimated Amount) (Amount, error) {
 	return Amount{Tokens: int64(u.TotalTokens()), Cost: u.Cost, Calls: 1, Time: took}, err
 }
 
-// estimate returns the amount that an attempt is expected to use. Time is not
-// estimated; it is counted afterwards.
+// estimate returns the amount that an attempt is expected to use. The time is not estimated, but
+// counted afterwards.
 func (b *Budget) estimate(call *core.CallInfo) (Amount, error) {
 	a := Amount{Calls: 1}
 	if b.o.Limit.Tokens == 0 && b.o.Limit.Cost == 0 {
@@ -315,8 +314,8 @@ func (b *Budget) add(ctx context.Context, account string, a Amount) (Amount, err
 // adjustTimeout limits how long the outcome of an attempt waits for the storage.
 const adjustTimeout = 10 * time.Second
 
-// adjust adds a to an account, even if ctx is done. It takes at most half of the time that the
-// attempt has left, so that the attempt does not time out meanwhile.
+// adjust adds a to an account, even if ctx is done. It takes at most half of the time that is left
+// to the attempt, so that the attempt does not time out in the meantime.
 func (b *Budget) adjust(ctx context.Context, account string, a Amount) error {
 	timeout := adjustTimeout
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) > 0 {
@@ -350,8 +349,9 @@ func (b *Budget) seed(ctx context.Context, account, runID string, counts func() 
 	return nil
 }
 
-// beginSeeding waits until no other call seeds the account. It returns a function to be called with the
-// result, or nil if the account is seeded or ctx ends. Accounts do not wait for each other.
+// beginSeeding waits until no other call is seeding the account. It returns a function that must be
+// called with the result, or nil if the account has already been seeded or ctx ends. Accounts do
+// not wait for each other.
 func (b *Budget) beginSeeding(ctx context.Context, account string) (done func(isSeeded bool), err error) {
 	for {
 		b.mu.Lock()
@@ -383,7 +383,7 @@ func (b *Budget) endSeeding(account string, isSeeded bool) {
 		return
 	}
 	if len(b.seeded) >= maxSeeded {
-		clear(b.seeded) // forgets all accounts: they are checked again, and are no longer zero
+		clear(b.seeded) // forget all accounts; they are checked again and found not to be zero
 	}
 	b.seeded[account] = true
 }
@@ -416,9 +416,9 @@ func (b *Budget) Left(ctx context.Context) (Amount, error) {
 	return b.LeftOf(ctx, key)
 }
 
-// LeftOf is like [Budget.Left] for the account with the given key, such as a run ID or a tag.
-// With a [Memory], the records of a resumed run count only after the first counted call of
-// the run, or the first call to Left for the run, in this process.
+// LeftOf is like [Budget.Left], but for the account with the given key, such as a run ID or a tag.
+// With a [Memory], the records of a resumed run do not count until this process has made the run's
+// first counted call, or has called Left for the run.
 func (b *Budget) LeftOf(ctx context.Context, key string) (Amount, error) {
 	account := b.account(key)
 	limit, err := b.limit(ctx, account)
@@ -445,10 +445,9 @@ func (b *Budget) LeftOf(ctx context.Context, key string) (Amount, error) {
 	return left, nil
 }
 
-// Raise raises the limit of the account with the given key, such as a run ID or a tag.
-// A daily limit is raised for the current day only. A run that failed with
-// [core.ErrBudget] continues when it is retried. Raise returns an error if a field of
-// by is negative.
+// Raise raises the limit of the account with the given key, such as a run ID or a tag. A daily
+// limit is raised for the current day only. A run that failed with [core.ErrBudget] continues if it
+// is retried afterwards. Raise returns an error if a field of by is negative.
 func (b *Budget) Raise(ctx context.Context, key string, by Amount) error {
 	if err := by.check("Raise: by"); err != nil {
 		return err

@@ -36,7 +36,7 @@ var (
 	each     = core.Usage{InputTokens: 80, OutputTokens: 20}
 )
 
-// A service answers and counts its calls.
+// A service answers calls and counts them.
 type service struct {
 	mu    sync.Mutex
 	asked int
@@ -65,7 +65,7 @@ func newBudget(limit budget.Amount) *budget.Budget {
 	return budget.New(budget.Options{Name: "small", Limit: limit, Price: perToken, EstimateTokens: hundred})
 }
 
-// hundred estimates 100 tokens for each call.
+// hundred estimates that each call uses 100 tokens.
 func hundred([]byte) (in, out int) { return 80, 20 }
 
 // perToken is a price of 0.01 per token.
@@ -133,7 +133,7 @@ func TestLimitOfTheAnswerIsReserved(t *testing.T) {
 	assert.Equal(t, 1, s.asked)
 }
 
-// However many calls begin at the same time, only as many are made as the budget allows.
+// No matter how many calls begin at the same time, only as many are made as the budget allows.
 func TestBudgetHoldsForCallsThatBeginAtOnce(t *testing.T) {
 	storages := map[string]func(*testing.T) budget.Storage{
 		"memory": func(*testing.T) budget.Storage { return budget.NewMemory() },
@@ -240,8 +240,8 @@ func TestWhatIsLeftIncludesRestoredUsage(t *testing.T) {
 	}
 }
 
-// A run that failed because of its budget continues in a new process that allows one more call: the
-// attempt that was refused does not count.
+// A run that failed because of its budget continues in a new process whose budget allows one more
+// call, because the refused attempt does not count.
 func TestRetriedRunContinuesWithALargerBudget(t *testing.T) {
 	store := memstore.New()
 	s := &service{usage: each}
@@ -379,9 +379,9 @@ func (h *highWater) Add(ctx context.Context, account string, a budget.Amount) (b
 	return sum, err
 }
 
-// The amount that a refused call needs is not booked even for a moment. Otherwise, calls that fit
-// would be refused meanwhile, and if the process ended at that moment, the amount would stay
-// booked.
+// The amount that a refused call needs is not booked, not even for a moment. Otherwise, calls for
+// which the budget is large enough would be refused in that moment, and if the process ended then,
+// the amount would stay booked.
 func TestCallThatIsRefusedBooksNothing(t *testing.T) {
 	s := &service{usage: each}
 	h := &highWater{Memory: budget.NewMemory()}
@@ -409,7 +409,7 @@ func TestStorageThatFailsLetsNothingBegin(t *testing.T) {
 	assert.Zero(t, s.asked)
 }
 
-// Once hangs is set, a hanging storage does not return before the context is done.
+// hanging is a storage that, once hangs is set, does not return before the context is done.
 type hanging struct {
 	budget.Storage
 	hangs atomic.Bool
@@ -509,7 +509,7 @@ func TestAmountsAreReadable(t *testing.T) {
 	assert.Equal(t, "1 token, cost 0.25, 2 calls, 1.5s", fmt.Sprint(budget.Amount{Tokens: 1, Cost: 0.25, Calls: 2, Time: 1500 * time.Millisecond}))
 }
 
-// The first snapshot of gpt-4o costs twice as much as those that follow it.
+// The first snapshot of gpt-4o costs twice as much as the later ones.
 func TestASnapshotWithItsOwnPriceDoesNotCostWhatItsModelDoes(t *testing.T) {
 	for model, want := range map[string]float64{"gpt-4o-2024-05-13": 20, "gpt-4o-2024-08-06": 12.5, "gpt-4o": 12.5, "gpt-5-2025-08-07": 11.25, "claude-sonnet-4-6": 18} {
 		cost, known := budget.KnownPrices().Of(model, core.Usage{InputTokens: 1e6, OutputTokens: 1e6})
@@ -520,7 +520,7 @@ func TestASnapshotWithItsOwnPriceDoesNotCostWhatItsModelDoes(t *testing.T) {
 	assert.False(t, known, "another model")
 }
 
-// hangingStorage is a storage that does not answer for one account.
+// hangingStorage is a storage that does not answer requests for one of its accounts.
 type hangingStorage struct {
 	*budget.Memory
 	account string

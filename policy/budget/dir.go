@@ -53,12 +53,11 @@ func OpenDir(path string) (*Dir, error) {
 // Close releases the directory. The storage must not be used afterwards.
 func (d *Dir) Close() error { return d.root.Close() }
 
-// Prune removes the accounts to which nothing has been added since the given time and
-// returns their number. Removed accounts are zero afterwards, so the time must be
-// before everything that a limit still counts: before the current day for a daily
-// budget, and at least two minutes ago for a limiter of package ratelimit. The budget
-// of a run that can be resumed must not be pruned. Files that are not accounts are left
-// alone.
+// Prune removes the accounts to which nothing has been added since the given time, and returns
+// their number. Since a removed account counts as zero, the time must be before everything that a
+// limit still counts: before the current day for a daily budget, and at least two minutes ago for a
+// limiter of package ratelimit. The budget of a run that can be resumed must not be pruned. Prune
+// does not touch files that are not accounts.
 func (d *Dir) Prune(ctx context.Context, before time.Time) (removed int, err error) {
 	entries, err := fs.ReadDir(d.root.FS(), ".")
 	if err != nil {
@@ -139,7 +138,7 @@ func (d *Dir) addTo(f *os.File, name, account string, a Amount) (Amount, error) 
 		if err != nil {
 			return Amount{}, err
 		}
-		// Begin with a line break: it ends an incomplete line of another process.
+		// Begin with a line break, which ends a line that another process left incomplete.
 		if _, err := f.Write(append(append([]byte{'\n'}, data...), '\n')); err != nil {
 			return Amount{}, err
 		}
@@ -164,8 +163,8 @@ func (k *file) isPartOf(f *os.File) bool {
 	return err == nil && bytes.Equal(last, k.last)
 }
 
-// readNew reads the complete lines that have been added. A line cut off by a crash does
-// not count, since its Add did not return.
+// readNew reads the complete lines that have been added. A line that was cut off by a crash does
+// not count, since the Add that wrote it did not return.
 func (k *file) readNew(f *os.File, account string) (Amount, error) {
 	data, err := io.ReadAll(io.NewSectionReader(f, k.read, 1<<62))
 	if err != nil {

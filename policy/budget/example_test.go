@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// Each tenant may make two calls a day.
+// Each tenant may make two model calls a day.
 func Example() {
 	limit := budget.New(budget.Options{Name: "tenant", Limit: budget.Amount{Calls: 2}, For: budget.Tag("tenant:"), Daily: true})
 	llm := actors.NewLLM("model", func(context.Context, actors.Request) (actors.Response, error) {

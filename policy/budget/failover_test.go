@@ -14,7 +14,8 @@ import (
 	"github.com/reprise-go/reprise/policy/failover"
 )
 
-// docs/control.md: the models of a failover share a budget if each has its interceptor.
+// docs/control.md: the models of a failover share a budget if each model has the budget's
+// interceptor.
 func TestModelsOfAFailoverShareABudget(t *testing.T) {
 	_, ctx := testkit.Run(t)
 	limit := newBudget(budget.Amount{Calls: 4})

@@ -24,8 +24,8 @@ import (
 
 func TestMain(m *testing.M) { process.Main(m, process.Programs{"spend": spend}) }
 
-// spend continues a run that calls a service endlessly. The process is killed in its
-// third call, after the service has answered.
+// spend continues a run that calls a service endlessly. The process is killed during its third
+// call, after the service has answered.
 func spend(args ...string) error {
 	ctx := context.Background()
 	store, err := filestore.New(args[0])

@@ -16,7 +16,7 @@ type Price struct {
 	Input  float64 `json:"input"`
 	Output float64 `json:"output"` // including reasoning
 
-	// Prices of parts of the input. A part whose price is 0 costs as much as Input.
+	// Prices of parts of the input. A part whose price is 0 is charged at the price Input.
 	Cached     float64 `json:"cached,omitempty"`      // read from the service's cache
 	CacheWrite float64 `json:"cache_write,omitempty"` // written to the service's cache
 }
@@ -24,8 +24,8 @@ type Price struct {
 // Prices holds prices by model name.
 type Prices map[string]Price
 
-// ParsePrices parses a JSON object that maps model names to prices. It returns an error that names
-// the model and the field if a price is invalid.
+// ParsePrices parses a JSON object that maps model names to prices. If a price is invalid, the
+// error names the model and the field.
 func ParsePrices(data []byte) (Prices, error) {
 	var p Prices
 	if err := json.Unmarshal(data, &p); err != nil {
@@ -46,11 +46,10 @@ func (p Prices) Check() error {
 	return nil
 }
 
-// Of returns the cost of the given usage of a model. It can be used as
-// [Options].Price. It returns false if the model is unknown. A versioned name has the
-// price of its model: "gpt-4o-2024-08-06" costs the same as "gpt-4o", and
-// "claude-3-5-haiku-latest" the same as "claude-3-5-haiku". A provider name before a
-// slash is ignored.
+// Of returns the cost of the given usage of a model, or false if the model is unknown. It can be
+// used as [Options].Price. A name with a version has the price of its model: "gpt-4o-2024-08-06"
+// costs the same as "gpt-4o", and "claude-3-5-haiku-latest" the same as "claude-3-5-haiku". A
+// provider name before a slash is ignored.
 func (p Prices) Of(model string, u core.Usage) (cost float64, known bool) {
 	price, ok := p.find(model)
 	if !ok {

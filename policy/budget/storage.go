@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// A Storage stores amounts by account. [Memory] and [Dir] are storages for one machine.
-// A storage shared by several machines can be a database table or a hash with atomic
-// increments. Implementations must be safe for concurrent use.
+// A Storage stores amounts by account. [Memory] and [Dir] are storages for a single machine. For
+// several machines, a storage can use a database table, or a hash with atomic increments.
+// Implementations must be safe for concurrent use.
 type Storage interface {
 	// Add adds the amount to the account and returns the new total. Fields of the amount may be
 	// negative. Add is atomic: of two concurrent calls, one returns a total that includes the
-	// amount of the other. An account to which nothing was added is zero. Add should return when
-	// ctx is done, because an attempt that has ended waits up to 10 seconds for Add.
+	// amount of the other. An account to which nothing was added has a total of zero. Add should
+	// return when ctx is done, because an attempt that has ended waits up to 10 seconds for Add.
 	Add(ctx context.Context, account string, a Amount) (sum Amount, err error)
 }
 

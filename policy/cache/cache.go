@@ -16,12 +16,12 @@ import (
 // A Storage stores values by key. A key has 64 hexadecimal digits. Implementations must
 // be safe for concurrent use. [Memory] and [Dir] are storages.
 type Storage interface {
-	// Get returns the value stored under the key. It returns ok == false if there is
-	// none or if it has expired. The caller owns the value.
+	// Get returns the value stored under the key. It returns ok == false if there is no such value
+	// or the value has expired. The value belongs to the caller.
 	Get(ctx context.Context, key string) (value []byte, ok bool, err error)
 
-	// Put stores the value under the key until it expires, replacing any other. The
-	// zero Time means that the value never expires. Put must not retain the slice.
+	// Put stores the value under the key until the given time, and replaces any earlier value. If
+	// expires is the zero Time, the value never expires. Put must not retain the slice.
 	Put(ctx context.Context, key string, value []byte, expires time.Time) error
 
 	// Delete removes the value stored under the key, if any.
@@ -30,15 +30,15 @@ type Storage interface {
 
 // Options configure a [Cache].
 type Options struct {
-	// OnError is called with errors from the storage. A call does not fail because
-	// of them; it is made as if nothing were cached. By default, the errors are logged as
-	// warnings with slog.Default.
+	// OnError is called with errors from the storage. Such an error does not make a call fail: the
+	// call is made as if nothing were cached. By default, the errors are logged as warnings with
+	// slog.Default.
 	OnError func(error)
 }
 
-// A Cache reuses the outputs of calls for later calls of the same or another run. It is
-// safe for concurrent use. If the storage fails, calls are made as if nothing were
-// cached. Create one with [New].
+// A Cache reuses the outputs of calls for later calls, in the same run or in another one. If the
+// storage fails, calls are made as if nothing were cached. A Cache is safe for concurrent use.
+// Create one with [New].
 type Cache struct {
 	storage Storage
 	onError func(error)
@@ -51,7 +51,7 @@ type Cache struct {
 type pendingCall struct {
 	ctx     context.Context // context of the call
 	done    chan struct{}   // closed when the call has ended
-	encoded []byte          // its output, once it has ended; nil if there is none to share
+	encoded []byte          // its output, once the call has ended; nil if there is none to share
 }
 
 // New returns a cache that stores outputs in storage. It panics if storage is nil.
@@ -65,23 +65,22 @@ func New(storage Storage, o Options) *Cache {
 	return &Cache{storage: storage, onError: o.OnError, pending: make(map[string]*pendingCall)}
 }
 
-// Interceptor returns an interceptor that answers calls with cached outputs. An output
-// is used for ttl after it was produced; with a ttl of 0 it never expires. Two calls
-// are the same if they have the same kind, actor name, version and input; see
-// [core.CallInfo.InputHash]. Change the version when the actor's behavior changes.
-// Interceptor panics if ttl is negative.
+// Interceptor returns an interceptor that answers calls with cached outputs. An output is used for
+// ttl after it was produced. If ttl is 0, the output never expires. Two calls are the same if they
+// have the same kind, actor name, version and input; see [core.CallInfo.InputHash]. Change the
+// version when the actor's behavior changes. Interceptor panics if ttl is negative.
 //
-// If several identical calls run concurrently, one is made and the others wait for
-// it, at most until their own contexts end. A call made inside another call that uses
-// the cache does not wait.
+// If several identical calls run concurrently, one of them is made. The others wait for it, but not
+// after their own contexts have ended. A call made inside another call that uses the cache does not
+// wait.
 //
-// On a hit the call completes with Detail.Cached set in its record. If the cached
-// output violates a postcondition or does not fit the output type, it is dropped and
-// the handler runs. A hit emits no deltas and consumes nothing.
+// On a hit, the call completes with Detail.Cached set in its record. If the cached output violates
+// a postcondition or does not fit the output type, the output is dropped and the handler runs. A
+// hit emits no deltas and consumes nothing.
 //
-// Calls that can be compensated are always made, and their outputs are not stored: an output
-// would outlast its effect. This holds for calls to an actor that has a compensation, and for calls
-// inside which such calls were made.
+// Calls that can be compensated are always made. Their outputs are not stored, since a stored
+// output would outlast the call's effect. This applies to calls of an actor that has a
+// compensation, and to calls that contain such calls.
 func (c *Cache) Interceptor(version string, ttl time.Duration) core.Interceptor {
 	if ttl < 0 {
 		panic(fmt.Sprintf("cache: ttl is %v, want a positive duration, or 0 for no expiration", ttl))
@@ -108,7 +107,7 @@ func (c *Cache) Interceptor(version string, ttl time.Duration) core.Interceptor 
 	}}
 }
 
-// outputKey returns the key of a call's output.
+// outputKey returns the key under which the output of a call is stored.
 func outputKey(call *core.CallInfo, version string) (string, error) {
 	hash, err := call.InputHash()
 	if err != nil {
@@ -123,9 +122,9 @@ func outputKey(call *core.CallInfo, version string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// do returns the value stored under the key. If there is none, it calls produce and
-// stores the result, unless produce fails or returns nil, or the context passed to produce has
-// ended. The error comes from produce or from ctx.
+// do returns the value stored under the key. If there is none, do calls produce and stores the
+// result, unless produce fails or returns nil, or the context passed to it has ended. The error
+// comes from produce or from ctx.
 func (c *Cache) do(ctx context.Context, key string, ttl time.Duration, produce func(context.Context) ([]byte, error)) (encoded []byte, hit bool, err error) {
 	for {
 		if encoded, ok := c.get(ctx, key); ok {
@@ -140,7 +139,7 @@ func (c *Cache) do(ctx context.Context, key string, ttl time.Duration, produce f
 		}
 		select {
 		case <-other.done:
-			if other.encoded != nil { // the storage may have failed to keep it
+			if other.encoded != nil { // the storage may have failed to keep the output
 				return other.encoded, true, nil
 			}
 		case <-other.ctx.Done(): // the call was abandoned: try again
@@ -154,8 +153,8 @@ func (c *Cache) do(ctx context.Context, key string, ttl time.Duration, produce f
 // the cache.
 type insideKey struct{ cache *Cache }
 
-// begin registers a call in progress for the caller, or returns the one that another
-// caller has registered.
+// begin registers a call in progress for the caller. If another caller has already registered one
+// for the key, begin returns that call.
 func (c *Cache) begin(ctx context.Context, key string) (own, other *pendingCall) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,8 +166,8 @@ func (c *Cache) begin(ctx context.Context, key string) (own, other *pendingCall)
 	return own, nil
 }
 
-// call produces the output of the call and stores it, while other callers that want the
-// same output wait.
+// call produces the output of the call and stores it. Other callers that need the same output wait
+// in the meantime.
 func (c *Cache) call(ctx context.Context, own *pendingCall, key string, ttl time.Duration, produce func(context.Context) ([]byte, error)) ([]byte, bool, error) {
 	defer func() { // also if produce panics
 		c.mu.Lock()

@@ -115,7 +115,7 @@ func TestIdentityOfTheInputDecides(t *testing.T) {
 	}
 }
 
-// The idempotency key of a request does not cover the results of tools, but the answer
+// The idempotency key of a request does not cover the results of the tools, although the answer
 // depends on them.
 func TestDifferentToolResultsAreDifferentInputs(t *testing.T) {
 	asked := 0
@@ -192,7 +192,7 @@ func TestNextCallerMakesTheCallThatFailed(t *testing.T) {
 	})
 }
 
-// Nobody waits for an abandoned handler, and its output is not cached.
+// No caller waits for an abandoned handler, and the output of the handler is not cached.
 func TestAbandonedCallIsMadeByAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var made atomic.Int64 // including the abandoned call
@@ -230,7 +230,7 @@ func TestCallInsideItselfWaitsForNobody(t *testing.T) {
 	})
 }
 
-// A cached output that no longer fits is dropped, and the call is made again.
+// A cached output that no longer fits the call is dropped, and the call is made again.
 func TestCallsWithStaleOutputsAreMadeAgain(t *testing.T) {
 	c := memory()
 	old := decorators.Tool("look_up", "", func(context.Context, city) (string, error) { return "text", nil }, actors.WithCache(c, "1", 0))
@@ -279,7 +279,7 @@ func TestReplayDoesNotReadTheCache(t *testing.T) {
 	assert.Equal(t, 2, storage.asked, "the validation does not read the cache")
 }
 
-// watched counts how often it is read.
+// watched counts how often the storage is read.
 type watched struct {
 	cache.Storage
 	asked int

@@ -23,8 +23,9 @@ func (h *hotel) tool(opts ...actors.Option) actors.Tool[city, int] {
 		Compensate(func(context.Context, city, int) error { h.undone++; return nil })
 }
 
-// The reservation may be undone, so no other call may use its output: neither the same call when the
-// run is retried, nor a call of another run. This also holds for an agent that makes the reservation.
+// Since the reservation may be undone, no other call may use its output: neither the same call
+// after the run is retried, nor a call of another run. This also applies to an agent that makes the
+// reservation.
 func TestCallsThatCanBeCompensatedAreNotCached(t *testing.T) {
 	cached := actors.WithCache(memory(), "1", time.Hour)
 	for name, ofAgent := range map[string]bool{"tool": false, "agent": true} {

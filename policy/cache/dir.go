@@ -14,14 +14,13 @@ import (
 	"time"
 )
 
-// A Dir is a storage in a directory. It outlives the process and can be shared by
-// several processes on one machine. Writes are atomic, even in a crash, but are not
-// synced to disk: a cache may lose entries. A Dir is safe for concurrent use. Create
-// one with [OpenDir].
+// A Dir is a storage in a directory. The directory outlives the process, and several processes on
+// one machine can share it. Writes are atomic, even in a crash, but are not synced to disk, since a
+// cache may lose entries. A Dir is safe for concurrent use. Create one with [OpenDir].
 type Dir struct{ root *os.Root }
 
-// OpenDir opens the directory at path and creates it if it does not exist. It may be
-// inside the directory of a filestore.Store, for example "cache". Symbolic links that
+// OpenDir opens the directory at path. If the directory does not exist, OpenDir creates it. The
+// directory may be inside that of a filestore.Store, for example as "cache". Symbolic links that
 // lead out of the directory are not followed. The caller must call Close.
 func OpenDir(path string) (*Dir, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {

@@ -17,7 +17,7 @@ type Memory struct {
 	mu    sync.Mutex
 	bytes int
 	byKey map[string]*list.Element
-	used  list.List // of *entry, most recently used first
+	used  list.List // list of *entry, most recently used first
 }
 
 type entry struct {
@@ -26,14 +26,14 @@ type entry struct {
 	expires time.Time // zero for no expiration
 }
 
-// entryBytes is the approximate overhead of an entry beyond its value.
+// entryBytes is the approximate number of bytes that an entry needs in addition to its value.
 const entryBytes = 256
 
 func (e *entry) size() int { return len(e.value) + entryBytes }
 
-// NewMemory returns a storage that holds up to limit bytes, including some overhead for
-// each value. Beyond that it evicts the least recently used values. It panics if limit
-// is not positive.
+// NewMemory returns a storage that holds up to limit bytes, including some overhead for each value.
+// If this is exceeded, the storage evicts the values that were least recently used. NewMemory
+// panics if limit is not positive.
 func NewMemory(limit int) *Memory {
 	if limit <= 0 {
 		panic(fmt.Sprintf("cache: NewMemory(%d): want more than 0, such as 64<<20", limit))

@@ -25,7 +25,7 @@ func TestMemoryDropsWhatWasUsedLongestAgo(t *testing.T) {
 		require.NoError(t, err)
 		return ok
 	}
-	assert.True(t, has(0)) // now more recently used than 1
+	assert.True(t, has(0)) // value 0 is now more recently used than value 1
 	require.NoError(t, m.Put(t.Context(), keyOf(3), make([]byte, 100), time.Time{}))
 	assert.Equal(t, []bool{true, false, true, true}, []bool{has(0), has(1), has(2), has(3)})
 	require.NoError(t, m.Put(t.Context(), keyOf(2), make([]byte, 10_000), time.Time{}))

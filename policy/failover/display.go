@@ -29,7 +29,7 @@ func newDisplay(emit func(live.Delta), models int) *display {
 	return &display{emit: emit, shown: -1, parts: make([]part, models)}
 }
 
-// contextFor returns the context for the call of model i.
+// contextFor returns the context with which to call model i.
 func (s *display) contextFor(ctx context.Context, i int) context.Context {
 	if s.emit == nil {
 		return ctx
@@ -93,8 +93,8 @@ func (s *display) fail(i int) {
 	}
 }
 
-// settle shows the deltas of model i, whose answer is used. If the answer was recalled
-// and has no deltas, settle shows its text.
+// settle shows the deltas of model i, whose answer is used. If the answer was recalled and there
+// are no deltas, settle shows the text of the answer.
 func (s *display) settle(i int, answer *actors.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

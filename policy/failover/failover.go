@@ -16,9 +16,9 @@ import (
 
 // Options configure a failover.
 type Options struct {
-	// On reports whether the next model is called after a model has failed with the
-	// error. The result must depend only on the error, which may have been restored
-	// from a record. Defaults to [Unavailable].
+	// On reports whether to call the next model after a model has failed with the given error. The
+	// result must depend only on the error, which may have been restored from a record. Defaults to
+	// [Unavailable].
 	On func(error) bool
 
 	// HedgeAfter, if positive, enables hedging: if a model has not answered within this
@@ -28,26 +28,26 @@ type Options struct {
 	// other.
 	HedgeAfter time.Duration
 
-	// Retry replaces the retry configuration of each model, for example with
-	// core.RetryConfig{MaxAttempts: 1} to call the next model after the first failure. If Retry is
+	// Retry replaces the retry configuration of each model. For example,
+	// core.RetryConfig{MaxAttempts: 1} calls the next model after the first failure. If Retry is
 	// nil, each model uses its own configuration.
 	Retry *core.RetryConfig
 
-	// Actor holds the failover's options as an actor, such as actors.WithInterceptors.
-	// By default, the failover has one attempt and no timeout; the models' timeouts
+	// Actor contains the options of the failover's own actor, such as actors.WithInterceptors. By
+	// default, the failover has one attempt and no timeout of its own; the timeouts of the models
 	// apply.
 	Actor []actors.Option
 }
 
 // New returns a model that calls the given models in order. name is the name of the outer call,
-// which contains the calls to the models. New panics if there are fewer than two models, if two
-// have the same name, or if an option is invalid.
+// which contains the calls of the models. New panics if there are fewer than two models, if two
+// models have the same name, or if an option is invalid.
 //
 // If the options of a request select another model of the service ([actors.ModelOptions].Model),
-// this applies only to the first model; the others are called without that option. If all models
-// fail with errors for which Options.On is true, the error is an [*Error]; errors.Is and errors.As
-// find the error of each model. An error for which Options.On is false ends the call, and is
-// returned alone.
+// this applies only to the first of the models. The others are called without that option. If all
+// models fail with errors for which Options.On is true, the error is an [*Error]; errors.Is and
+// errors.As find the error of each model. An error for which Options.On is false ends the call and
+// is returned as it is.
 func New(name string, o Options, models ...actors.LLM) actors.LLM {
 	f := &failover{name: name, o: o, models: models}
 	if f.o.On == nil {
@@ -60,13 +60,12 @@ func New(name string, o Options, models ...actors.LLM) actors.LLM {
 	return actors.NewLLM(name, f.ask, own...)
 }
 
-// Unavailable reports whether another model may succeed after err. It is true for
-// errors of a transient class, such as timeouts, rate limits and HTTP 5xx; if the
-// service rejects the key, the account or the model name (401 to 404); if a quota
-// or a budget is used up ([actors.ErrQuota], [core.ErrBudget]); and if the call failed
-// in doubt, because of [core.InDoubtFail] or because a person answered that it failed
-// ([core.ErrInDoubt]). It is false for malformed requests, panics, and conditions of
-// the model that do not hold.
+// Unavailable reports whether another model may succeed after a model has failed with err. It
+// returns true for errors of a transient class, such as timeouts, rate limits and HTTP 5xx; if the
+// service rejected the key, the account or the model name (401 to 404); if a quota or a budget is
+// used up ([actors.ErrQuota], [core.ErrBudget]); and if the call failed in doubt, because of
+// [core.InDoubtFail] or because a person answered that it failed ([core.ErrInDoubt]). It returns
+// false for malformed requests, panics, and conditions of the model that do not hold.
 func Unavailable(err error) bool {
 	if errors.Is(err, actors.ErrQuota) || errors.Is(err, core.ErrBudget) || errors.Is(err, core.ErrInDoubt) {
 		return true
@@ -149,7 +148,7 @@ func (f *failover) call(ctx context.Context, i int, req actors.Request, show *di
 	return resp, err
 }
 
-// callInOrder calls one model after the other.
+// callInOrder calls the models one after the other.
 func (f *failover) callInOrder(ctx context.Context, req actors.Request, show *display) (actors.Response, int, error) {
 	failed := &Error{Name: f.name}
 	for i := range f.models {

@@ -42,7 +42,7 @@ type model struct {
 
 	mu    sync.Mutex
 	asked int
-	as    string // model name in the last request
+	as    string // name of the model in the last request
 }
 
 func (m *model) llm() actors.LLM {
@@ -97,8 +97,8 @@ func TestNextModelIsCalledIfOneIsUnavailable(t *testing.T) {
 	})
 }
 
-// A call in doubt that has failed has no answer, whether its actor or a person has decided that it
-// failed.
+// A call that was in doubt and has failed has no answer, no matter whether its actor or a person
+// decided that it failed.
 func TestNextModelIsCalledIfOneFailedInDoubt(t *testing.T) {
 	for policy, want := range map[core.InDoubtPolicy]int{core.InDoubtFail: 1, core.InDoubtAsk: 2} {
 		b, store := &model{name: "b", words: "yes"}, memstore.New()
@@ -207,7 +207,7 @@ func TestStreamOfAModelThatGaveUpIsWithdrawn(t *testing.T) {
 	})
 }
 
-// A second model is called if the first is slow, and only one of them is shown.
+// A second model is called if the first one is slow. The deltas of only one of them are shown.
 func TestHedgingTakesTheFirstAnswer(t *testing.T) {
 	testkit.Bubble(t, func(t *testing.T) {
 		a, b, c := &model{name: "a", words: strings.Repeat("hm ", 60)}, &model{name: "b", words: "yes sir"}, &model{name: "c", words: "no"}
@@ -239,8 +239,8 @@ func TestHedgingCallsTheNextAtOnceIfOneFails(t *testing.T) {
 	})
 }
 
-// The first model has failed, and the run is interrupted before the second has answered. When the
-// run is resumed, the second model is called at once, or not at all.
+// The first model has failed, and the run is interrupted before the second model has answered. When
+// the run is resumed, the second model is called at once, or not at all.
 func TestHedgingRemembersAFailureWhenTheRunIsResumed(t *testing.T) {
 	for _, allowed := range []bool{true, false} {
 		t.Run(fmt.Sprint("failover allowed: ", allowed), func(t *testing.T) {

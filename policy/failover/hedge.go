@@ -36,7 +36,7 @@ func (f *failover) hedge(ctx context.Context, req actors.Request, show *display)
 			return answer{i, resp}, err
 		}
 	}
-	failed := func(branch int, err error) { // also when the run is resumed and the failure is recalled
+	failed := func(branch int, err error) { // also called when a resumed run recalls the failure
 		errs[branch-1] = err
 		if f.o.On(err) {
 			close(h.next[branch])
@@ -92,7 +92,7 @@ func (h *hedger) wait(ctx context.Context, i int, d time.Duration) error {
 		return context.Cause(ctx)
 	}
 	select {
-	case <-h.stopped: // checked again, since a previous model that was not called counts as failed, too
+	case <-h.stopped: // check again: a previous model that was not called also counts as failed
 		return errNotAsked
 	default:
 		return nil

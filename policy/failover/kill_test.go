@@ -47,8 +47,8 @@ func askAt(name, url string) actors.LLM {
 	})
 }
 
-// ask makes three calls. The process is killed once in each of them, when the model has
-// answered but the outer call has not ended.
+// ask makes three calls. In each of them, the process is killed once, when the model has answered
+// but the outer call has not ended.
 func ask(args ...string) error {
 	ctx := context.Background()
 	store, err := filestore.New(args[0])
@@ -58,7 +58,7 @@ func ask(args ...string) error {
 	killing := core.Interceptor{Attempt: func(ctx context.Context, call *core.CallInfo, next func(context.Context) error) error {
 		err := next(ctx)
 		mark, failed := os.OpenFile(fmt.Sprintf("%s/%x", args[2], call.Address.String()), os.O_CREATE|os.O_EXCL, 0o600)
-		if failed != nil { // it was killed there before
+		if failed != nil { // the process was already killed at this call
 			return err
 		}
 		_ = mark.Close()

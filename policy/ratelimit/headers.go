@@ -18,13 +18,13 @@ type reading struct {
 	period    time.Duration // window of the limit; 0 if unknown
 	left      float64       // negative if unknown
 	resetIn   time.Duration // time until the limit is fully available; 0 if unknown
-	unlimited bool          // the limit is zero, which some services send if there is no limit
+	unlimited bool          // the limit is given as 0, which for some services means no limit
 }
 
 // maxReset is the longest accepted time until a reset.
 const maxReset = 32 * 24 * time.Hour
 
-// readings returns the limits in the headers, sorted by name. Malformed values are
+// readings returns the limits that the headers describe, sorted by name. Malformed values are
 // ignored.
 func readings(header http.Header, now time.Time) []reading {
 	found := make(map[string]*reading)
@@ -57,12 +57,12 @@ func readings(header http.Header, now time.Time) []reading {
 	return all
 }
 
-// periods maps the words for windows in header names to the lengths of the windows.
+// periods maps the words for windows in header names to the length of each window.
 var periods = map[string]time.Duration{
 	"second": time.Second, "minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour,
 }
 
-// splitHeaderName parses the name of a header such as anthropic-ratelimit-input-tokens-remaining.
+// splitHeaderName splits the name of a header such as anthropic-ratelimit-input-tokens-remaining.
 // kind is "limit", "remaining", "reset", or empty.
 func splitHeaderName(field string) (kind, name string, period time.Duration) {
 	var rest []string

@@ -63,7 +63,7 @@ func (s *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"id":"1","model":"m","choices":[{"message":{"role":"assistant","content":"yes"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":1}}`)
 }
 
-// The test uses real HTTP and a short window: after the first window no request is refused.
+// The test uses real HTTP and a short window. After the first window, no request is refused.
 func TestNothingIsRefusedOverHTTP(t *testing.T) {
 	server := &limited{limit: 40, window: time.Second}
 	srv := httptest.NewServer(server)

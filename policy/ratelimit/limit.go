@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// A limit is one limit of the service, on requests or on tokens.
+// A limit is one of the service's limits, on requests or on tokens.
 //
-// Two conditions bound what may be sent. First, if the length of the window is known,
-// no period of that length may contain more than the limit. This is sufficient for
-// services with fixed windows, with sliding windows and with token buckets. Second, the
-// service reports how much is left until the next reset. The report includes the usage
-// of other processes, but not yet the requests in flight.
+// Two conditions bound what may be sent. First, if the length of the window is known, no period of
+// that length may contain more than the limit. This is sufficient for services with fixed windows,
+// sliding windows or token buckets. Second, the service reports how much is left until the next
+// reset. The report includes the usage of other processes, but does not yet include the requests in
+// flight.
 type limit struct {
 	name   string
 	tokens bool
@@ -25,14 +25,14 @@ type limit struct {
 	since     time.Time // send time of the request whose response reported until
 	exclusive bool      // only this limiter uses the limit
 
-	total float64 // costs of all requests ever sent
+	total float64 // cost of all requests ever sent
 
 	log []*sentRequest // requests that the service has counted, sorted by time
 	sum float64        // sum of their costs
 
 	isShared    bool
 	others      []sentRequest // what others have used, sorted by time; only for a shared limit
-	othersUntil time.Time     // when others must be read again
+	othersUntil time.Time     // time at which others must be read again
 }
 
 // A sentRequest is a request that the service has counted.
@@ -42,13 +42,13 @@ type sentRequest struct {
 	expired bool // no longer in the window
 }
 
-// maxLogged is the maximum window for which requests are logged. For longer
-// windows, only the service's report is used.
+// maxLogged is the longest window for which requests are logged. For longer windows, only the
+// service's report is used.
 const maxLogged = time.Hour
 
 func (l *limit) isLogged() bool { return l.size > 0 && l.period > 0 && l.period <= maxLogged }
 
-// costOf returns the cost of a ticket. It is at most the whole limit: a larger request
+// costOf returns the cost of a ticket. The cost is at most the whole limit, since a larger request
 // is sent when the whole limit is available.
 func (l *limit) costOf(t *ticket) float64 {
 	cost := 1.0
@@ -61,9 +61,9 @@ func (l *limit) costOf(t *ticket) float64 {
 	return cost
 }
 
-// waitFor returns how long a request with the given cost has to wait. It returns 0 if it may be
-// sent now. inFlight is the cost of the requests that are not logged yet, and unreported is the
-// cost of those that the service's report does not include.
+// waitFor returns how long a request with the given cost has to wait, or 0 if it may be sent now.
+// inFlight is the cost of the requests that are not logged yet. unreported is the cost of the
+// requests that the service's report does not include.
 func (l *limit) waitFor(cost, inFlight, unreported float64, now time.Time) time.Duration {
 	l.dropExpired(now)
 	return max(l.waitForService(cost, unreported, now), l.waitForWindow(cost, inFlight, now))
@@ -109,8 +109,7 @@ func (l *limit) waitForWindow(cost, inFlight float64, now time.Time) time.Durati
 	return max(wait, time.Millisecond)
 }
 
-// othersNow returns what others have used in the window, or nil if the usage of others
-// has to be read again.
+// othersNow returns what others have used in the window, or nil if their usage must be read again.
 func (l *limit) othersNow(now time.Time) []sentRequest {
 	if !now.Before(l.othersUntil) {
 		return nil
@@ -148,7 +147,7 @@ func (l *limit) dropExpired(now time.Time) {
 	}
 }
 
-// add logs a request. It returns nil if the limit is not logged.
+// add logs a request. It returns nil if requests are not logged for this limit.
 func (l *limit) add(at time.Time, cost float64) *sentRequest {
 	if !l.isLogged() {
 		return nil
@@ -172,8 +171,8 @@ func (l *limit) correct(s *sentRequest, cost float64) {
 // sameReset is the maximum difference between two reported times of the same reset.
 const sameReset = 500 * time.Millisecond
 
-// learn updates the limit from a response. The request was sent at sentAt. own is an
-// upper bound for what this limiter had used in the window when the service answered.
+// learn updates the limit from a response to a request that was sent at sentAt. own is an upper
+// bound for what this limiter had used in the window when the service answered.
 func (l *limit) learn(r *reading, own float64, sentAt, now time.Time) {
 	if r.limit > 0 {
 		l.size = r.limit

@@ -23,9 +23,9 @@ type Options struct {
 	// default there is no limit until a header reports one.
 	Requests, Tokens int
 
-	// EstimateTokens returns the estimated number of tokens of a call. The argument is
-	// its encoded input, which must not be modified. The default estimate is based on
-	// the length of the input and the usage of earlier calls.
+	// EstimateTokens returns an estimate of the number of tokens of a call. Its argument is the
+	// encoded input of the call, which must not be modified. The default estimate is based on the
+	// length of the input and the usage of earlier calls.
 	EstimateTokens func(input []byte) int
 
 	// Storage, if set, makes the limiters of several processes share Requests and Tokens; at least
@@ -55,7 +55,7 @@ type Limiter struct {
 
 	mu           sync.Mutex
 	limits       []*limit
-	blockedUntil time.Time            // no requests before this time, as the service requested
+	blockedUntil time.Time            // no requests before this time, at the service's request
 	sentTickets  map[*ticket]struct{} // requests that have neither ended nor been reported
 
 	blockedByStorage time.Time // no requests before this time, since the storage failed
@@ -132,10 +132,10 @@ type ticket struct {
 	tokens float64 // estimated, later actual number of tokens
 
 	granted   bool
-	sent      time.Time        // zero if it has not been sent yet
+	sent      time.Time        // zero if the request has not been sent yet
 	reported  bool             // a response has reported what is left after this request
-	reserved  reservation      // what was added to the storage
-	shares    map[*limit]share // its share of each limit that was known when it was sent
+	reserved  reservation      // what was added to the storage for the ticket
+	shares    map[*limit]share // its share of each limit that was known when the ticket was sent
 	ready     chan struct{}    // closed when the ticket is granted or should check again; nil before it waits
 	announced time.Time        // the expected time of its turn, as last announced
 }
@@ -188,7 +188,7 @@ func (l *Limiter) newTicket(call *core.CallInfo) (*ticket, error) {
 		return t, nil
 	}
 	if perByte == 0 {
-		perByte = 0.3 // a typical value for text with its answer
+		perByte = 0.3 // a typical value for a text together with its answer
 	}
 	t.tokens = perByte * float64(t.size)
 	return t, nil
@@ -297,8 +297,8 @@ func (l *Limiter) unreported(lim *limit, now time.Time) (cost float64) {
 	return cost
 }
 
-// usedBy returns an upper bound for what this limiter had used of the limit
-// when the service answered t's request. The caller holds l.mu.
+// usedBy returns an upper bound for how much of the limit this limiter had used when the service
+// answered the request of t. The caller holds l.mu.
 func (l *Limiter) usedBy(t *ticket, lim *limit) float64 {
 	if t != nil {
 		if s, ok := t.shares[lim]; ok {
@@ -308,8 +308,8 @@ func (l *Limiter) usedBy(t *ticket, lim *limit) float64 {
 	return lim.sum + l.inFlight(lim)
 }
 
-// dispatch grants queued tickets in order, as far as the limits allow, and sets a timer
-// for the next one. The caller holds l.mu.
+// dispatch grants queued tickets in order as far as the limits allow, and sets a timer for the next
+// ticket. The caller holds l.mu.
 func (l *Limiter) dispatch() {
 	if l.timer != nil {
 		l.timer.Stop()
@@ -358,7 +358,7 @@ func (l *Limiter) leave(t *ticket) {
 	l.dispatch()
 }
 
-// count charges each limit once for a request. The service counts a request when it arrives. The
+// count charges a request to each limit, once. The service counts a request when it arrives. The
 // caller holds l.mu.
 func (l *Limiter) count(t *ticket, now time.Time) {
 	at := t.sent.Add(min(now.Sub(t.sent), maxTransit))
@@ -389,7 +389,7 @@ func (l *Limiter) finish(t *ticket, tokens int, err error) {
 			lim.left -= lim.costOf(t)
 		}
 	}
-	if tokens > 0 || err != nil && !isCutOff(err) { // otherwise nobody knows the usage: keep the estimate
+	if tokens > 0 || err != nil && !isCutOff(err) { // otherwise the usage is unknown: keep the estimate
 		t.tokens = float64(tokens)
 	}
 	for lim, s := range t.shares {
@@ -414,7 +414,8 @@ func (l *Limiter) Waiting() int {
 	return l.queue.len()
 }
 
-// String returns the name and the known limits, such as "openai: 60 requests in 1m0s".
+// String returns the name of the service and the known limits, such as "openai: 60 requests in
+// 1m0s".
 func (l *Limiter) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

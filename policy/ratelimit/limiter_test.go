@@ -27,11 +27,11 @@ var question = actors.Request{Messages: []actors.Message{actors.User("How are yo
 
 func newLimiter() *ratelimit.Limiter { return ratelimit.New(ratelimit.Options{Name: "service"}) }
 
-// patient is a retry configuration without a limit.
+// patient is a retry configuration with no limit on attempts.
 var patient = actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited, InitialDelay: time.Second, MaxDelay: 5 * time.Second})
 
-// Fifty agents together exceed the limit of a service: after the first minute no
-// request is refused, and at least 90% of the limit is used.
+// Fifty agents together exceed the limit of a service. After the first minute, no request is
+// refused, and at least 90% of the limit is used.
 func TestNothingIsRefusedAfterTheFirstMinute(t *testing.T) {
 	for algorithm, style := range map[string]string{"fixed": "openai", "sliding": "draft", "bucket": "anthropic"} {
 		for _, s := range []*service{
@@ -117,7 +117,7 @@ func TestLongCallsCountForOnePeriod(t *testing.T) {
 	}
 }
 
-// Requests that hang and that no response reports do not hold back other calls after the service
+// If requests hang and no response reports them, they do not hold back other calls once the service
 // has reset its limit.
 func TestRequestsThatHangCountUntilTheReset(t *testing.T) {
 	for algorithm, style := range map[string]string{"fixed": "openai", "sliding": "draft", "bucket": "anthropic"} {
@@ -228,7 +228,7 @@ func TestInterruptEndsTheWait(t *testing.T) {
 	})
 }
 
-// A daily limit parks the run, as well as other runs that are already waiting.
+// A daily limit parks the run that meets it, and also the other runs that are already waiting.
 func TestDailyLimitParksRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{requests: 1, window: 24 * time.Hour, algorithm: "fixed", style: "draft", takes: 30 * time.Second}
@@ -273,8 +273,8 @@ func TestDailyLimitParksRuns(t *testing.T) {
 	})
 }
 
-// A service without rate limit headers sends Retry-After: no request is sent before
-// that time.
+// A service that has no rate limit headers sends Retry-After. No request is sent before the time
+// that it gives.
 func TestRetryAfterHoldsAllCallsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter()
@@ -327,8 +327,8 @@ func TestBadOptionsPanicAndSayWhatIsAllowed(t *testing.T) {
 	}
 }
 
-// A limit of zero is ignored, and a call above the whole limit is made when the whole
-// limit is available.
+// A limit of zero is ignored. A call that exceeds the whole limit is made when the whole limit is
+// available.
 func TestImpossibleLimitsDoNotStopCallsForever(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := ratelimit.New(ratelimit.Options{Name: "service", Tokens: 10, EstimateTokens: func(in []byte) int { return len(in) * 1000 }})

@@ -2,12 +2,12 @@ package ratelimit
 
 import "slices"
 
-// A queue holds waiting tickets. Runs take turns.
+// A queue holds the waiting tickets. Runs take turns.
 type queue struct {
 	runs []*runTickets // in the order of their turns
 }
 
-// runTickets holds the tickets of one run, oldest first. It is not empty.
+// runTickets holds the tickets of one run, oldest first. There is always at least one.
 type runTickets struct {
 	run     string
 	tickets []*ticket
@@ -36,7 +36,7 @@ func (q *queue) pushFront(t *ticket) {
 	q.runs = slices.Insert(q.runs, 0, own)
 }
 
-// first returns the ticket whose turn it is, or nil.
+// first returns the ticket whose turn it is, or nil if there is none.
 func (q *queue) first() *ticket {
 	if len(q.runs) == 0 {
 		return nil
@@ -84,7 +84,7 @@ func (q *queue) len() (n int) {
 // before returns how many requests and tokens are expected to be sent before the
 // ticket.
 func (q *queue) before(t *ticket) (requests, tokens float64) {
-	turn, own := 0, 0 // index of the ticket in its run, and index of the run
+	turn, own := 0, 0 // index of the ticket in its run, and of its run in the queue
 	for i, w := range q.runs {
 		if at := slices.Index(w.tickets, t); at >= 0 {
 			turn, own = at, i

@@ -20,7 +20,7 @@ import (
 	"github.com/reprise-go/reprise/policy/ratelimit"
 )
 
-// A service is a transport that refuses requests above its limits.
+// A service is a transport that refuses requests which exceed its limits.
 type service struct {
 	requests, tokens float64 // per window; 0 for no limit
 	window           time.Duration
@@ -40,7 +40,7 @@ type grant struct {
 	tokens float64
 }
 
-// used returns the amount that currently counts, and when it will be fully released.
+// used returns what currently counts as used, and when all of it will be released.
 func (s *service) used(now time.Time) (requests, tokens float64, reset time.Duration) {
 	since := now.Add(-s.window)
 	switch s.algorithm {
@@ -146,7 +146,7 @@ func (s *service) llm(l *ratelimit.Limiter, opts ...actors.Option) actors.LLM {
 	}, opts...)
 }
 
-// refusedAfter returns the number of requests refused after the first window.
+// refusedAfter returns how many requests were refused after the first window.
 func (s *service) refusedAfter(t *testing.T) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,41 +10,41 @@ import (
 	"github.com/reprise-go/reprise/policy/budget"
 )
 
-// Limiters of several processes share a limit through a storage. The storage has an account for
+// Limiters of several processes can share a limit through a storage. The storage has an account for
 // each short span of time, and each request is added to the current account before it is sent. What
 // other limiters have added to an account counts until one period of the limit after the end of the
-// account's span. Therefore, no period contains more than the limit, wherever the service's windows
-// begin.
+// account's span. Therefore, no period contains more than the limit, wherever the windows of the
+// service begin.
 //
-// A limiter reads the accounts after it has added to one. If two limiters add at the same
-// time, at least one of them sees the other's addition. A limiter that finds the limit
-// exceeded takes back its addition and waits.
+// A limiter reads the accounts after it has added to one of them. If two limiters add at the same
+// time, at least one of them sees what the other has added. A limiter that finds the limit exceeded
+// takes back what it added, and waits.
 
 const (
 	span = 3 * time.Second // length of time that one account covers; a twentieth of the period
 
 	rereadInterval = 10 * time.Second // how long the known usage of others is considered current
 	maxRetryDelay  = 30 * time.Second // maximum delay after errors from the storage
-	correctTimeout = 10 * time.Second // limits how long the outcome of an attempt waits for the storage
+	correctTimeout = 10 * time.Second // longest time that an attempt's outcome waits for the storage
 )
 
-// A sharedState holds what a limiter knows about its storage. own belongs to the holder of turn; the
-// fields below it are guarded by Limiter.mu.
+// A sharedState is what a limiter knows about its storage. own may be used only by the holder of
+// turn. The fields below own are guarded by Limiter.mu.
 type sharedState struct {
 	storage budget.Storage
 	name    string
-	turn    chan struct{} // one element while the storage is in use
+	turn    chan struct{} // contains one element while the storage is in use
 
-	own map[int64]budget.Amount // amounts of this limiter, by account number
+	own map[int64]budget.Amount // what this limiter has added, by account number
 
 	owed       map[int64]budget.Amount // corrections that could not be stored yet
 	knownUntil time.Time               // until then, the known usage of others is considered current
 	probe      *ticket                 // the ticket that reads the usage of others; nil if there is none
-	err        error                   // error from the storage; nil if there is none
+	err        error                   // last error from the storage; nil if the storage works
 	retryDelay time.Duration           // the last delay; 0 if there was none
 }
 
-// A reservation is the amount added to an account for a ticket.
+// A reservation is an amount that was added to an account for a ticket.
 type reservation struct {
 	number int64
 	amount budget.Amount
@@ -65,7 +65,7 @@ func (s *sharedState) isKnown(now time.Time) bool { return s == nil || now.Befor
 
 func numberAt(at time.Time) int64 { return at.UnixNano() / int64(span) }
 
-// oldest returns the number of the oldest account that counts.
+// oldest returns the number of the oldest account that still counts.
 func oldest(now time.Time) int64 { return numberAt(now.Add(-time.Minute - maxTransit)) }
 
 func (s *sharedState) add(ctx context.Context, number int64, a budget.Amount) (budget.Amount, error) {
@@ -73,7 +73,7 @@ func (s *sharedState) add(ctx context.Context, number int64, a budget.Amount) (b
 	return s.storage.Add(ctx, fmt.Sprintf("ratelimit %s %s", s.name, start.Format(time.RFC3339)), a)
 }
 
-// payOwed stores corrections that could not be stored before. The caller holds the turn.
+// payOwed stores the corrections that could not be stored before. The caller holds the turn.
 func (l *Limiter) payOwed(ctx context.Context) error {
 	s := l.shared
 	l.mu.Lock()
@@ -91,7 +91,7 @@ func (l *Limiter) payOwed(ctx context.Context) error {
 	return nil
 }
 
-// owe adds to the corrections to be stored later.
+// owe adds an amount to the corrections that are to be stored later.
 func (l *Limiter) owe(number int64, a budget.Amount) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -197,8 +197,8 @@ func (l *Limiter) addReservation(ctx context.Context, t *ticket) (ok bool, err e
 	return false, err
 }
 
-// correcting returns a context in which an account is corrected even if ctx is done. The context ends
-// after half of the time that the attempt has left, or earlier, so that the attempt does not time out.
+// correcting returns a context for correcting an account even if ctx is done. So that the attempt
+// does not time out, the context ends after at most half of the time that the attempt has left.
 func correcting(ctx context.Context) (context.Context, context.CancelFunc) {
 	timeout := correctTimeout
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) > 0 {
@@ -208,7 +208,7 @@ func correcting(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // correct adds a correction to an account. If that fails, the correction may have been added
-// nevertheless, so only an upward correction is added again later: for a minute, too much may be
+// nevertheless, so it is added again later only if it is upward: for a minute, too much may be
 // counted, but never too little. The caller holds the turn.
 func (l *Limiter) correct(ctx context.Context, number int64, a budget.Amount) {
 	if _, err := l.shared.add(ctx, number, a); err != nil {
@@ -283,7 +283,7 @@ func (l *Limiter) putBack(t *ticket) {
 	l.dispatch()
 }
 
-// withdraw takes back the grant of a ticket that was not sent. The caller holds l.mu.
+// withdraw takes back the grant of a ticket whose request was not sent. The caller holds l.mu.
 func (l *Limiter) withdraw(t *ticket) {
 	delete(l.sentTickets, t)
 	t.granted, t.sent = false, time.Time{}

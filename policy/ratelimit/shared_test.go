@@ -30,7 +30,7 @@ import (
 
 func TestMain(m *testing.M) { process.Main(m, process.Programs{"ask": ask}) }
 
-// Fifty agents of three processes ask a service that reports nothing: no request is
+// Fifty agents in three processes call a service that does not report its limits. No request is
 // refused, and at least 90% of the limit is used.
 func TestLimitersThatShareALimitStayBelowItAndUseIt(t *testing.T) {
 	for _, s := range []*service{
@@ -84,7 +84,7 @@ func askInThreeProcesses(t *testing.T, s *service) {
 	assert.Empty(t, s.refused)
 	requests, tokens, last := 0.0, 0.0, s.granted[len(s.granted)-1].at
 	for _, g := range s.granted {
-		if last.Sub(g.at) > 5*time.Second { // leave out the last burst: only the period after it would show its rate
+		if last.Sub(g.at) > 5*time.Second { // leave out the last burst, whose rate depends on the period after it
 			requests, tokens = requests+1, tokens+g.tokens
 		}
 	}
@@ -95,7 +95,7 @@ func askInThreeProcesses(t *testing.T, s *service) {
 	t.Logf("%.1f requests and %.0f tokens a minute", requests/passed, tokens/passed)
 }
 
-// A failing storage returns errors while fails is set.
+// failing is a storage that returns errors while fails is set.
 type failing struct {
 	budget.Storage
 	fails atomic.Bool
@@ -176,7 +176,7 @@ func TestCallsWaitWhileTheStorageFails(t *testing.T) {
 	})
 }
 
-// While hangs is set, a hanging storage does not return before the context is done.
+// hanging is a storage that, while hangs is set, does not return before the context is done.
 type hanging struct {
 	budget.Storage
 	hangs atomic.Bool
@@ -244,7 +244,7 @@ func TestAWaitForASharedLimitCanBeInterrupted(t *testing.T) {
 	})
 }
 
-// ask makes twenty calls, and gives up after five seconds if a call has to wait longer.
+// ask makes twenty calls. It gives up after five seconds if a call would have to wait longer.
 func ask(args ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

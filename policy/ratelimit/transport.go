@@ -7,9 +7,9 @@ import (
 	"github.com/reprise-go/reprise/core/httperror"
 )
 
-// Transport returns a transport that sends requests with next and lets the limiter read
-// the headers of the responses. Requests and responses are not modified. If next is
-// nil, [http.DefaultTransport] is used.
+// Transport returns a transport that sends requests with next and lets the limiter read the headers
+// of the responses. It does not modify requests or responses. If next is nil,
+// [http.DefaultTransport] is used.
 func (l *Limiter) Transport(next http.RoundTripper) http.RoundTripper {
 	if next == nil {
 		next = http.DefaultTransport
@@ -37,8 +37,8 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // that do not use [Limiter.Transport].
 func (l *Limiter) Learn(status int, header http.Header) { l.learn(nil, time.Now(), status, header) }
 
-// learn updates the limits from the response to a request sent at sentAt. The ticket is
-// nil if the request had none.
+// learn updates the limits from the response to a request that was sent at sentAt. t is nil if the
+// request had no ticket.
 func (l *Limiter) learn(t *ticket, sentAt time.Time, status int, header http.Header) {
 	now := time.Now()
 	found := readings(header, now)
@@ -94,7 +94,7 @@ func (l *Limiter) limit(r *reading) *limit {
 	return lim
 }
 
-// longWait is the minimum wait for which a run may be parked.
+// longWait is the wait above which a run may be parked.
 const longWait = 10 * time.Second
 
 func longReset(found []reading) bool {

@@ -10,8 +10,8 @@ import (
 	"github.com/reprise-go/reprise/core"
 )
 
-// A Budget limits the retries of all calls that share it, in one or many runs. It is
-// safe for concurrent use. Create one with [New].
+// A Budget limits the retries of all calls that share it, whether they are in one run or in many.
+// It is safe for concurrent use. Create one with [New].
 type Budget struct {
 	options Options
 	slot    time.Duration
@@ -34,8 +34,7 @@ type Options struct {
 	Window time.Duration
 }
 
-// slots is the number of slots that the window is divided into, plus one for the
-// current slot.
+// slots is the number of slots into which the window is divided, plus one for the current slot.
 const slots = 11
 
 type slot struct {
@@ -76,7 +75,7 @@ func (b *Budget) text() string {
 	}
 }
 
-// currentSlot returns the slot of the current time and clears it if it is outdated. The
+// currentSlot returns the slot for the current time, which it clears if the slot is outdated. The
 // caller holds b.mu.
 func (b *Budget) currentSlot() *slot {
 	number := time.Now().UnixNano() / int64(b.slot)

@@ -80,7 +80,7 @@ func TestBudgetHoldsInEveryWindow(t *testing.T) {
 	})
 }
 
-// A retry that is given back counts neither when it was taken nor later.
+// A retry that is given back counts neither at the time it was taken nor later.
 func TestRetryThatIsGivenBackAllowsOneOtherRetry(t *testing.T) {
 	for _, after := range []time.Duration{0, 5 * time.Second, 9 * time.Second, 10 * time.Second, 11 * time.Second, time.Minute} {
 		testkit.Bubble(t, func(t *testing.T) {
@@ -130,7 +130,7 @@ func TestBudgetOfACallIsUsedInAdditionToThatOfItsActor(t *testing.T) {
 	testkit.Failed(t, err, record.ReasonExhausted)
 }
 
-// A resumed run keeps its scheduled retries, and recalled calls take none.
+// A resumed run keeps the retries that it has scheduled. Recalled calls take no retries.
 func TestBudgetBelongsToTheProcess(t *testing.T) {
 	var attempts atomic.Int64
 	st := state.New()

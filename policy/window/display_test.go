@@ -33,7 +33,7 @@ func TestTheTextOfTheModelIsEmittedAsThatOfTheWindow(t *testing.T) {
 		return actors.Response{Message: actors.Assistant("They said what.")}, nil
 	})
 	agent := actors.NewAgent("assistant", window.New("w", window.Options{Tokens: 4_000, Summarizer: sum}, model))
-	var shown strings.Builder // what has not been withdrawn
+	var shown strings.Builder // text that has not been withdrawn
 	withdrawn := 0
 	_, ctx := testkit.Run(t)
 	watched := live.Watch(ctx, func(d live.Delta) {

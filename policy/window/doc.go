@@ -1,4 +1,5 @@
-// Package window keeps conversations within the context window of a model, however long they get.
+// Package window keeps conversations within the context window of a model, no matter how long they
+// get.
 //
 //	llm := window.New("assistant-model", window.Options{Tokens: 128_000}, openai.New("gpt-4o-mini"))
 //	agent := actors.NewAgent("assistant", llm, actors.WithTools(search, window.ReadTool()))
@@ -11,12 +12,12 @@
 //     ([Options].Summarizer) in a recorded call. System messages and the current
 //     question are kept.
 //
-// Tokens are estimated from the content, with a correction learned from the token counts that the
-// service reports. If the service still finds the conversation too long
-// ([actors.ErrContextTooLong]), it is shortened further and sent once more.
+// Tokens are estimated from the content, with a correction that is learned from the token counts
+// that the service reports. If the service still finds the conversation too long
+// ([actors.ErrContextTooLong]), the conversation is shortened further and sent once more.
 //
-// The agent and its records keep the complete conversation; only the request to the model is
-// shortened. How the request is shortened is recorded before it is sent. A run can therefore be
-// resumed with other instructions, tools and options: the request that was being sent is shortened
-// as before, and later requests are shortened as they then require.
+// The agent and its records keep the complete conversation. Only the request to the model is
+// shortened, and how it is shortened is recorded before it is sent. A run can therefore be resumed
+// with other instructions, tools and options: the request that was being sent is shortened as
+// before, and later requests are shortened as the new instructions, tools and options require.
 package window

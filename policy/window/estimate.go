@@ -6,7 +6,7 @@ import (
 	"github.com/reprise-go/reprise/actors"
 )
 
-// Estimates for parts of a message.
+// Estimates of the tokens for parts of a message.
 const (
 	bytesPerToken  = 4
 	perMessage     = 4    // for the role and other overhead

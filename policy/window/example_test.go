@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// The model has room for 200 tokens and receives the end of the conversation.
+// The model has room for 200 tokens, so it receives only the end of the conversation.
 func Example() {
 	small := actors.NewLLM("small", func(_ context.Context, req actors.Request) (actors.Response, error) {
 		for _, m := range req.Messages {

@@ -110,7 +110,7 @@ func history(word string) (messages []actors.Message) {
 	return messages
 }
 
-// calling returns an answer function that calls a tool a few times before it answers.
+// calling returns a function that calls a tool the given number of times before it answers.
 func calling(tool, arguments string, times int) func(actors.Request) actors.Message {
 	return func(req actors.Request) actors.Message {
 		if n := len(toolResults(req)); n < times {
@@ -141,7 +141,7 @@ func TestSummaryIsMadeOnceInsideAnotherModel(t *testing.T) {
 	}
 }
 
-// A failover asks its first model in each turn, even while that model is not available.
+// A failover calls its first model in each turn, even while that model is not available.
 func TestSummaryIsMadeOnceForAModelThatFails(t *testing.T) {
 	made := 0
 	down := actors.NewLLM("down", func(context.Context, actors.Request) (actors.Response, error) {
@@ -172,8 +172,8 @@ func TestSummaryIsMadeOnceForAModelThatFails(t *testing.T) {
 	}
 }
 
-// The models of a failover have contexts of different sizes. What the smaller one leaves out is
-// still sent to the larger one.
+// The models of a failover have contexts of different sizes. What is left out for the smaller model
+// is still sent to the larger one.
 func TestWindowsOfAFailoverDoNotAffectEachOther(t *testing.T) {
 	made := 0
 	answer := calling("look", `{"word":"red"}`, 8)
@@ -203,7 +203,8 @@ func TestWindowsOfAFailoverDoNotAffectEachOther(t *testing.T) {
 	assert.Equal(t, 1, made)
 }
 
-// An agent that is a tool of another agent makes calls in between the other agent's calls.
+// An agent that is used as a tool by another agent makes its calls between those of the other
+// agent.
 func TestEachAgentHasItsOwnWindow(t *testing.T) {
 	for name, surround := range surroundings {
 		t.Run(name, func(t *testing.T) {
@@ -317,7 +318,7 @@ func TestParallelConversationsHaveTheirOwnSummaries(t *testing.T) {
 				messages := history(w.Word)
 				for i := range turns {
 					turns[i].Done()
-					turns[i].Wait() // each conversation has come as far as the others
+					turns[i].Wait() // wait until each conversation has come as far as the others
 					messages = append(messages, actors.User("and now?"))
 					resp, err := llm.Call(ctx, actors.Request{Messages: messages})
 					if err != nil {
@@ -351,8 +352,8 @@ func TestParallelConversationsHaveTheirOwnSummaries(t *testing.T) {
 	}
 }
 
-// Windows with the same name share what they know if the same agent asks them. Their requests still
-// fit, and the model can still read the results.
+// If the same agent calls several windows with the same name, they share what they know. Their
+// requests still fit, and the model can still read the results.
 func TestWindowsOfTheSameNameInOneAgent(t *testing.T) {
 	small, large := &service{t: t, tokens: 4_000}, &service{t: t, tokens: 32_000}
 	one := window.New("any", window.Options{Tokens: 4_000}, small.llm())

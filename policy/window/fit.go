@@ -6,19 +6,19 @@ import (
 	"github.com/reprise-go/reprise/actors"
 )
 
-// A cut states how a request that does not fit is shortened. It depends on the lengths of
-// instructions, descriptions and other parts that may change during the life of a run and are not
-// part of the identity of the call to the model. Therefore it is recorded before that call is made.
+// A cut says how to shorten a request that does not fit. It depends on the lengths of parts, such
+// as instructions and descriptions, that may change during the life of a run and do not belong to
+// the identity of the model call. Therefore, the cut is recorded before that call is made.
 type cut struct {
-	Left int    `json:"left"` // number of messages left out, without system messages
+	Left int    `json:"left"` // number of messages to leave out, not counting system messages
 	Mark uint64 `json:"mark"` // their fingerprint
 	Room int    `json:"room"` // number of tokens available for messages
 	Most int    `json:"most"` // maximum number of tokens of each message; 0 if there is none
 }
 
-// fit returns how to shorten a request. messages are its messages with truncated results. If the
-// messages fit once those that m leaves out are removed, the result is zero. Otherwise, turns are
-// left out until half of the room is free: making a few large cuts keeps the beginning of the
+// fit returns how to shorten a request. messages are the request's messages with truncated results.
+// If the messages fit without those that m leaves out, the result is zero. Otherwise, turns are
+// left out until half of the room is free. Making few but large cuts keeps the beginning of the
 // conversation stable, so that services can cache it.
 func (w *window) fit(req *actors.Request, messages []actors.Message, m memory) cut {
 	room := w.room(req, m.scale())
@@ -44,12 +44,12 @@ func (w *window) fit(req *actors.Request, messages []actors.Message, m memory) c
 			summary = longestSummary(others(req.Messages[first:at]), room, &m)
 		}
 	}
-	m.Summary = "" // counted above: the new one does not exist yet
+	m.Summary = "" // already counted; the new summary does not exist yet
 	return cut{m.Left, m.Mark, room, limit(compose(messages, &m), room, summary)}
 }
 
-// room returns the number of tokens, as estimated, that are available for messages. The model counts
-// scale tokens for each estimated one.
+// room returns how many estimated tokens are available for messages. The model counts scale tokens
+// for each estimated token.
 func (w *window) room(req *actors.Request, scale float64) int {
 	answer := w.o.Answer
 	if answer == 0 {
@@ -102,7 +102,7 @@ func compose(messages []actors.Message, m *memory) []actors.Message {
 	return append(sent, messages[at:]...)
 }
 
-// content returns the estimate for the part of a message that squeeze can shorten.
+// content returns the estimated number of tokens of the part of a message that squeeze can shorten.
 func content(m *actors.Message) int {
 	if isSystem(*m) {
 		return 0
@@ -132,11 +132,12 @@ func limit(messages []actors.Message, room, reserved int) int {
 	return 0
 }
 
-// squeeze truncates the text and removes the pictures and files of each message whose content has
-// more than the given number of tokens, unless that number is 0. How a message is changed depends
-// only on that message, so a resumed run does the same even if other messages have changed.
+// squeeze shortens each message whose content has more than the given number of tokens, unless that
+// number is 0: it truncates the text, and removes pictures and files. How a message is changed
+// depends only on that message, so a resumed run changes it in the same way even if other messages
+// have changed.
 func squeeze(messages []actors.Message, most int) []actors.Message {
-	const notes = 24 // estimate for the notes about what was left out
+	const notes = 24 // estimated tokens of the notes about what was left out
 	if most == 0 {
 		return messages
 	}
@@ -155,13 +156,13 @@ func squeeze(messages []actors.Message, most int) []actors.Message {
 	return messages
 }
 
-// isMarked reports whether the messages that are left out have the fingerprint mark.
+// isMarked reports whether mark is the fingerprint of the messages that are left out.
 func isMarked(messages []actors.Message, left int, mark uint64) bool {
 	return left <= countOthers(messages) && fingerprint(messages[:position(messages, left)]) == mark
 }
 
-// position returns the index of the first message that remains if the first left messages are
-// removed. System messages do not count, since they are kept wherever they are.
+// position returns the index of the first message that remains after the given number of messages
+// has been left out. System messages do not count, since they are kept wherever they are.
 func position(messages []actors.Message, left int) int {
 	for i := range messages {
 		if isSystem(messages[i]) {
@@ -175,7 +176,7 @@ func position(messages []actors.Message, left int) int {
 	return len(messages)
 }
 
-// others returns the messages that are not system messages.
+// others returns the messages other than system messages.
 func others(messages []actors.Message) []actors.Message {
 	return slices.DeleteFunc(slices.Clone(messages), isSystem)
 }

@@ -15,7 +15,7 @@ import (
 // A memory is what a run remembers about a conversation. It is stored as a value of the
 // run, so that a resumed run sends the same requests.
 type memory struct {
-	Left    int     `json:"left"`    // number of messages left out, without system messages
+	Left    int     `json:"left"`    // number of messages left out, not counting system messages
 	Mark    uint64  `json:"mark"`    // their fingerprint
 	Summary string  `json:"summary"` // their summary
 	Scale   float64 `json:"scale"`   // actual tokens per estimated token; 0 means 1
@@ -55,11 +55,12 @@ func (m *memory) refuse(estimated int) {
 	}
 }
 
-// memoryKey returns the key of the window's memory. A memory belongs to the attempt that asks the
-// window, usually an agent's attempt. If models such as a failover surround the window, the memory
-// belongs to the attempt that asks the outermost one, and the key contains the path from there to
-// the window. Branches run in parallel, so they must not share a memory: their numbers stay in the
-// path, unlike those of calls and attempts. Outside a run, memoryKey returns "".
+// memoryKey returns the key of the window's memory. A memory belongs to the attempt that calls the
+// window, which is usually an agent's attempt. If the window is inside other models, such as a
+// failover, the memory belongs to the attempt that calls the outermost model, and the key contains
+// the path from there to the window. Branches run in parallel, so they must not share a memory:
+// their numbers stay in the path, unlike the numbers of calls and attempts. Outside any run,
+// memoryKey returns "".
 func memoryKey(ctx context.Context) string {
 	asked := core.ScopeOf(ctx)
 	path := asked.Address().String()

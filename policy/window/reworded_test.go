@@ -21,7 +21,7 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// A wording is the part of a program that may change while its runs continue.
+// A wording consists of the parts of a program that may change while its runs continue.
 type wording struct {
 	instructions, description string
 	maxTokens                 int
@@ -43,14 +43,14 @@ var (
 // A program is an agent with a window.
 type program struct {
 	prompt    actors.Prompt
-	turns     int  // calls of the tool before the answer
+	turns     int  // number of tool calls before the answer
 	summarize bool // with a summarizer
 	refuses   int  // number of tokens above which the model refuses a conversation; 0 for no limit
-	fails     bool // the model fails when it is called for the second time in the first opening
+	fails     bool // the model fails when called for the second time in the first opening
 	surround  func(actors.LLM) actors.LLM
 
 	resumed  bool
-	made     map[string]int // calls of models in this opening, by name
+	made     map[string]int // number of model calls in this opening, by name
 	requests []actors.Request
 }
 

@@ -18,8 +18,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// shorten truncates a text to the given number of tokens, and appends a note that states how much
-// was left out. The note ends with the text in how.
+// shorten truncates a text to the given number of tokens, and appends a note that says how much was
+// left out. The note ends with how.
 func shorten(text string, tokens int, how string) string {
 	if tokensOf(text) <= tokens {
 		return text
@@ -39,7 +39,8 @@ func runeBoundary(text string, at int) int {
 	return at
 }
 
-// splitParts returns the whole text of a message, which may be in several parts, and its other parts.
+// splitParts returns the whole text of a message, which may consist of several parts, and the parts
+// that are not text.
 func splitParts(m *actors.Message) (text string, media []actors.Part) {
 	text = m.Text
 	for _, p := range m.Parts {
@@ -54,9 +55,9 @@ func splitParts(m *actors.Message) (text string, media []actors.Part) {
 	return text, media
 }
 
-// fingerprint returns a hash that identifies a conversation. It covers only roles,
-// lengths and the beginnings of texts, because it is computed for each request. It leaves out what
-// does not belong to the identity of a request: system messages and the texts of tool results.
+// fingerprint returns a hash that identifies a conversation. Since it is computed for each request,
+// it covers only roles, lengths and the beginnings of texts. It leaves out what does not belong to
+// the identity of a request: system messages and the texts of tool results.
 func fingerprint(messages []actors.Message) uint64 {
 	if countOthers(messages) == 0 {
 		return 0
@@ -116,7 +117,7 @@ func (w *window) truncateResults(ctx context.Context, req *actors.Request, from 
 	return cut, nil
 }
 
-// store stores a result, unless it is stored already.
+// store stores a result unless it is already stored.
 func store(ctx context.Context, key, text string) error {
 	if _, ok, err := state.Get[string](ctx, key); err != nil || ok {
 		return err
@@ -134,8 +135,9 @@ func resultID(text string) string {
 	return "r" + hex.EncodeToString(sum[:length])
 }
 
-// resultKey returns the key of a result. Results belong to the attempt of the nearest surrounding
-// agent, whose model reads them. An agent that approves a call to the read tool does not count.
+// resultKey returns the key under which a result is stored. A result belongs to the attempt of the
+// nearest surrounding agent, whose model reads it. An agent that approves a call of the read tool
+// does not count.
 func resultKey(ctx context.Context, id string) string {
 	agent := core.ScopeOf(ctx)
 	for agent.Kind() != 0 && (agent.Kind() != record.KindAgent || agent.Name() == "approve_"+readToolName) {

@@ -13,35 +13,35 @@ import (
 
 // Options configure a window.
 type Options struct {
-	// Tokens is the size of the model's context window in tokens, including the answer.
-	// Required; at least 100.
+	// Tokens is the size of the model's context window, including the answer, in tokens. Required.
+	// Must be at least 100.
 	Tokens int
 
-	// Answer is the number of tokens reserved for the answer. It defaults to the
-	// request's MaxTokens, but at most half of Tokens. If the request has none, it defaults to an
-	// eighth of Tokens.
+	// Answer is the number of tokens that are reserved for the answer. It defaults to the MaxTokens
+	// of the request, but to at most half of Tokens. If the request does not set MaxTokens, it
+	// defaults to an eighth of Tokens.
 	Answer int
 
 	// Result is the maximum number of tokens of a tool result. Larger results are
 	// truncated. Defaults to an eighth of Tokens.
 	Result int
 
-	// Summarizer is a model that summarizes the turns that are left out. The turns
-	// are sent to it as one text. By default, there is no summary.
+	// Summarizer is a model that summarizes the turns that are left out. It receives these turns as
+	// a single text. By default, there is no summary.
 	Summarizer actors.LLM
 
-	// Actor holds the window's options as an actor. By default, the window has one
-	// attempt and no timeout; the model's timeout applies.
+	// Actor contains the options of the window's own actor. By default, the window has one attempt
+	// and no timeout of its own; the timeout of the model applies.
 	Actor []actors.Option
 }
 
-// New returns a model that calls llm with as much of the conversation as fits. name is
-// the name of the outer call, which contains the call to llm. New panics if llm is the
-// zero LLM or an option is out of range.
+// New returns a model that calls llm with as much of the conversation as fits. name is the name of
+// the outer call, which contains the call of llm. New panics if llm is the zero LLM, or if an
+// option is out of range.
 //
-// What the window remembers of a conversation belongs to the agent that calls it, directly or
-// through other models, such as those of a failover. If an agent or a model calls two windows, they
-// must have different names, or else they share what they remember.
+// What the window remembers of a conversation belongs to the agent that calls the window, whether
+// directly or through other models, such as a failover. If an agent or a model calls two windows,
+// the windows must have different names. Otherwise, they share what they remember.
 func New(name string, o Options, llm actors.LLM) actors.LLM {
 	if err := o.check(name, llm); err != nil {
 		panic(err.Error())
@@ -71,9 +71,10 @@ type window struct {
 	llm actors.LLM
 }
 
-// prepare is the precondition of the model. It runs once for each call, and its values are recorded
-// before the handler runs. If the request does not fit, prepare stores the cut. Therefore a handler
-// that finds no cut, even in a resumed run, leaves out only what was left out before.
+// prepare is the precondition of the window. It runs once for each call, and the values that it
+// stores are recorded before the handler runs. If the request does not fit, prepare stores the cut.
+// Therefore, if a handler finds no cut, even in a resumed run, it leaves out only what was left out
+// before.
 func (w *window) prepare(ctx context.Context, req actors.Request) error {
 	if memoryKey(ctx) == "" {
 		return nil
@@ -88,9 +89,9 @@ func (w *window) prepare(ctx context.Context, req actors.Request) error {
 	return nil
 }
 
-// begin returns what the window knew when it was asked, the part of this that concerns this
-// conversation, and the messages of the request with truncated tool results. If stores is set,
-// begin stores the complete results.
+// begin returns what the window knew when it was called, the part of this knowledge that concerns
+// the current conversation, and the messages of the request with truncated tool results. If stores
+// is set, begin stores the complete results.
 func (w *window) begin(ctx context.Context, req *actors.Request, stores bool) (known, now memory, messages []actors.Message, err error) {
 	if key := memoryKey(ctx); key != "" {
 		if known, _, err = state.Get[memory](ctx, key); err != nil {
@@ -155,16 +156,16 @@ func (w *window) send(ctx context.Context, req actors.Request, messages []actors
 	return w.llm.Call(emitsAsOwn(ctx), req)
 }
 
-// emitsAsOwn returns a context for the call of the window's model. The model's deltas are emitted
-// as deltas of the window, because whoever shows an agent's answer looks for deltas of the call
-// that the agent itself has made.
+// emitsAsOwn returns a context for the call of the window's model. The deltas of the model are
+// emitted as deltas of the window, because a viewer of an agent's answer looks for deltas of the
+// call that the agent itself made.
 func emitsAsOwn(ctx context.Context) context.Context {
 	emit := live.Emitter(ctx)
 	if emit == nil {
 		return ctx
 	}
 	return live.Divert(ctx, func(d live.Delta) {
-		if d.Part != live.PartEnd { // the window emits its own
+		if d.Part != live.PartEnd { // the window emits its own end
 			emit(d)
 		}
 	})

@@ -68,8 +68,8 @@ func (s *service) llm() actors.LLM {
 	})
 }
 
-// check fails the test for a request that real services refuse: one with results without
-// their calls, or calls without their results.
+// check fails the test if real services would refuse the request, because it contains results
+// without their calls, or calls without their results.
 func (s *service) check(req actors.Request) {
 	calls := make(map[string]bool)
 	for _, m := range req.Messages {
@@ -93,8 +93,8 @@ type page struct {
 	N int `json:"n"`
 }
 
-// book returns a tool whose results have 100 KB and a picture. The first result
-// contains a secret.
+// book returns a tool whose results contain 100 KB of text and a picture. The first result contains
+// a secret.
 func book() actors.Tool[page, actors.ToolOutput] {
 	return decorators.Tool("book", "Reads a page.", func(_ context.Context, p page) (actors.ToolOutput, error) {
 		text := fmt.Sprintf("page %d. ", p.N)
@@ -105,7 +105,8 @@ func book() actors.Tool[page, actors.ToolOutput] {
 	})
 }
 
-// reader reads a number of pages, and then answers with what it knows about the first.
+// reader returns a function that reads a number of pages, and then answers with what it knows about
+// the first page.
 func reader(pages int) func(actors.Request) actors.Message {
 	return func(req actors.Request) actors.Message {
 		read := 0
@@ -126,7 +127,7 @@ func reader(pages int) func(actors.Request) actors.Message {
 	}
 }
 
-// summarizer keeps the sentence with the secret, if present.
+// summarizer returns a model that keeps the sentence with the secret, if there is one.
 func summarizer(made *int) actors.LLM {
 	return actors.NewLLM("summarizer", func(_ context.Context, req actors.Request) (actors.Response, error) {
 		*made++
@@ -173,7 +174,7 @@ func TestConversationOutgrowsItsModel(t *testing.T) {
 	}
 }
 
-// Storage grows with the results, not with the requests.
+// What is stored grows with the results, and not with the requests.
 func TestStoreGrowsLinearly(t *testing.T) {
 	sizes := make(map[int]int64)
 	for _, turns := range []int{10, 40} {
@@ -212,8 +213,8 @@ func question(req actors.Request) (text string) {
 	return text
 }
 
-// A run that is interrupted in each of its calls sends the same requests as an uninterrupted run,
-// and none twice.
+// A run that is interrupted in each of its calls sends the same requests as a run that is not
+// interrupted, and sends none of them twice.
 func TestResumedRunSendsTheSame(t *testing.T) {
 	for name, surround := range surroundings {
 		turns := 12
@@ -307,7 +308,7 @@ func TestModelReadsMoreOfAResult(t *testing.T) {
 	assert.Contains(t, results[4], fmt.Sprintf(`result %q has 100029 bytes, but the offset is 1000000`, id))
 }
 
-// noted returns the ID that a truncated text gives for reading the rest, or "".
+// noted returns the ID that a truncated text gives for reading the rest, or "" if it gives none.
 func noted(text string) string {
 	_, after, _ := strings.Cut(text, `with the id "`)
 	id, _, _ := strings.Cut(after, `"`)
@@ -326,8 +327,8 @@ func TestConversationThatFitsIsSentUnchanged(t *testing.T) {
 	assert.Equal(t, []actors.Request{req, req}, s.asked, "a picture is not counted by its bytes")
 }
 
-// The test uses real HTTP: the service reports that the conversation is too long, and then
-// receives a shorter one, once.
+// The test uses real HTTP. The service reports that the conversation is too long, and then receives
+// a shorter one, once.
 func TestConversationRefusedForItsLengthIsSentShorter(t *testing.T) {
 	long := actors.Request{Messages: []actors.Message{actors.System("Be brief.")}}
 	for i := range 20 {
@@ -453,7 +454,7 @@ func TestSystemMessagesAreKeptWhereverTheyAre(t *testing.T) {
 	assert.NotContains(t, summarized, "password")
 }
 
-// The service counts twice as many tokens as the window's estimate, for tools as well.
+// The service counts twice as many tokens as the window estimates, both for messages and for tools.
 func TestToolsCountAsTheServiceCountsThem(t *testing.T) {
 	const tokens, reserved = 8_000, 1_000
 	var counted []int
@@ -478,7 +479,7 @@ func TestToolsCountAsTheServiceCountsThem(t *testing.T) {
 		require.NoError(t, err)
 		messages = append(messages, actors.Assistant(strings.Repeat("word", 100)))
 	}
-	for i, n := range counted[1:] { // the first answer tells how the service counts
+	for i, n := range counted[1:] { // the first answer shows how the service counts
 		assert.LessOrEqual(t, n, tokens-reserved, "request %d", i+1)
 	}
 }

@@ -7,9 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// A finder finds the matches of one rule in text that arrives in pieces. It finds the same matches
-// as regexp.FindAllStringIndex in the complete text, with the same algorithm (a Pike VM). Unlike
-// package regexp it can stop anywhere in the text and knows where a match may have begun.
+// A finder finds the matches of one rule in text that arrives in pieces. In the complete text,
+// these are the matches that regexp.FindAllStringIndex finds, and the algorithm is the same (a Pike
+// VM). Unlike package regexp, a finder can stop anywhere in the text, and knows where a match may
+// have begun.
 type finder struct {
 	rule *rule
 	at   int  // position in the complete text
@@ -18,8 +19,8 @@ type finder struct {
 	threads []thread // waiting for the next rune, in order of preference
 	found   span     // a match that a preferred thread may still replace; empty if there is none
 
-	// The fields below are reused from rune to rune. They hold the instructions reached
-	// and the threads that stop at a rune.
+	// The fields below are reused for each rune. They hold the instructions that are reached, and
+	// the threads that stop at the rune.
 	reached []int // value of count when each instruction was last reached
 	count   int
 	ready   []thread
@@ -63,12 +64,12 @@ func (f *finder) settled() int {
 func (f *finder) mayBeEmpty() bool {
 	const anywhere = ^syntax.EmptyOp(0)
 	f.count++
-	f.follow(thread{uint32(f.rule.program.Start), 0}, anywhere) //nolint:gosec // small: an index of the program
+	f.follow(thread{uint32(f.rule.program.Start), 0}, anywhere) //nolint:gosec // small: an index in the program
 	return slices.ContainsFunc(f.ready, func(t thread) bool { return f.rule.program.Inst[t.pc].Op == syntax.InstMatch })
 }
 
-// advance reads text, whose first byte is at position base, and appends the matches to
-// found. If ends is true, the text ends there.
+// advance reads text, whose first byte is at position base, and appends the matches to found. If
+// ends is true, no more text follows.
 func (f *finder) advance(text []byte, base int, ends bool, found []span) []span {
 	for {
 		f.skip(text, base)
@@ -84,7 +85,7 @@ func (f *finder) advance(text []byte, base int, ends bool, found []span) []span 
 		default:
 			return found
 		}
-		if len(f.threads) == 0 && f.found.end > 0 { // final: no thread can replace it
+		if len(f.threads) == 0 && f.found.end > 0 { // final, since no thread can replace it
 			found = append(found, f.found)
 			if f.at != f.found.end {
 				f.at = f.found.end
@@ -125,7 +126,7 @@ func (f *finder) step(r rune) {
 		f.follow(t, context)
 	}
 	if f.found.end == 0 {
-		f.follow(thread{uint32(f.rule.program.Start), f.at}, context) //nolint:gosec // small: an index of the program
+		f.follow(thread{uint32(f.rule.program.Start), f.at}, context) //nolint:gosec // small: an index in the program
 	}
 	f.threads = f.threads[:0]
 	for _, t := range f.ready {
@@ -140,7 +141,7 @@ func (f *finder) step(r rune) {
 	}
 }
 
-// follow adds the threads that t leads to before the next rune, in order of preference.
+// follow adds the threads that t leads to before the next rune is read, in order of preference.
 func (f *finder) follow(t thread, context syntax.EmptyOp) {
 	f.stack = append(f.stack[:0], t.pc)
 	for len(f.stack) > 0 {

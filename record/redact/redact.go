@@ -14,8 +14,8 @@ type Redaction interface {
 // A Stream redacts text that arrives in pieces. The concatenated results of Add and End are the
 // text without its secrets. A Stream is not safe for concurrent use.
 type Stream interface {
-	// Add adds the next piece. It returns the text that can be shown now because no later text can
-	// make it part of a secret.
+	// Add adds the next piece. It returns the text that can already be shown, because no later text
+	// can make it part of a secret.
 	Add(piece string) string
 
 	// End ends the text and returns the rest. The Stream must not be used afterwards.
@@ -25,9 +25,9 @@ type Stream interface {
 // replacement replaces each secret found by rules, and any text on which a function panics.
 const replacement = "(redacted)"
 
-// Beginning redacts a text that may be the beginning of a longer one. If it ends with
-// "…", it was truncated there, and a possible beginning of a secret at its end is
-// removed as well.
+// Beginning redacts a text that may be the beginning of a longer text. If the text ends with "…",
+// it was truncated there. Beginning then also removes what may be the beginning of a secret at the
+// end of the text.
 func Beginning(r Redaction, text string) string {
 	begin, truncated := strings.CutSuffix(text, "…")
 	if !truncated {

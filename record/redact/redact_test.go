@@ -47,7 +47,7 @@ func pem(n int) string {
 	return "-----BEGIN-----" + lines.String() + "-----END-----"
 }
 
-// leaks reports whether text contains 6 consecutive characters of the secret.
+// leaks reports whether shown contains 6 consecutive characters of the secret.
 func leaks(shown, secret string) bool {
 	for i := 0; i+6 <= len(secret); i++ {
 		if strings.Contains(shown, secret[i:i+6]) {
@@ -99,7 +99,7 @@ func TestFunctionsHoldBackTheLine(t *testing.T) {
 	assert.Equal(t, "and more", s.End())
 }
 
-// A single line of 100 KB, such as the arguments of a tool.
+// The text is a single line of 100 KB, such as the arguments of a tool call.
 func TestFunctionsHoldBack8KBOfALongLine(t *testing.T) {
 	const secret = "sk-0123456789"
 	calls := 0
@@ -175,8 +175,8 @@ var patterns = []string{
 	`abc|bcdefg`, `a{3,5}`, `\xff|a\x{10000}`, `[^a]b`, `a(.b)?`, `ab`, `abcab`, `\pL{3}`,
 }
 
-// If the rules match as package regexp does, a stream shows the same as the redacted whole text,
-// however the text is cut into pieces.
+// If the rules match in the same way as package regexp, a stream shows the same as the whole text
+// after redaction, no matter how the text is cut into pieces.
 func FuzzStream(f *testing.F) {
 	f.Add("xabab\nabc aab é\u00c4b", uint32(1), uint64(3))
 	f.Add("aaaaab\xffaaab\xe2\x82", uint32(0xffffffff), uint64(0x1111111111111111))
@@ -205,7 +205,7 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// If a text was truncated within a secret, no part of the secret is shown.
+// If a text was truncated in the middle of a secret, no part of the secret is shown.
 func TestNoPartOfASecretIsShownOfATextThatWasCut(t *testing.T) {
 	rules, err := redact.New(`sk-[a-z0-9]{20}`)
 	require.NoError(t, err)

@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// Rules replace the matches of regular expressions with "(redacted)". Overlapping matches are
-// replaced with one "(redacted)". The zero value hides nothing. Rules are safe for concurrent use.
+// Rules replace the matches of regular expressions with "(redacted)". Matches that overlap are
+// replaced with a single "(redacted)". The zero value hides nothing. Rules are safe for concurrent
+// use.
 type Rules struct{ rules []rule }
 
 type rule struct {
@@ -90,9 +91,8 @@ func (r *Rules) Text(text string) string {
 	return shown.String()
 }
 
-// Stream implements [Redaction]. Each byte is read about once, however the text is cut
-// into pieces. The stream holds back a possible beginning of a secret and an incomplete
-// rune.
+// Stream implements [Redaction]. Each byte is read about once, no matter how the text is cut into
+// pieces. The stream holds back what may be the beginning of a secret, and an incomplete rune.
 func (r *Rules) Stream() Stream {
 	s := &ruleStream{finders: make([]finder, len(r.rules))}
 	for i := range r.rules {

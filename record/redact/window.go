@@ -9,19 +9,19 @@ import (
 // without a known reach.
 const lineReach = 8 << 10
 
-// Func returns a redaction that applies a function. The length of its secrets is
-// unknown, so a stream holds back text until the end of the line. If a line is longer
-// than 16 KB, the stream holds back only its last 8 KB. Parts of secrets that span several
-// lines or are longer than 8 KB may be shown: use [New] or [Within] for such secrets.
+// Func returns a redaction that applies a function. Since the length of the secrets is not known, a
+// stream holds back text until the end of the line. If a line is longer than 16 KB, the stream
+// holds back only the last 8 KB of it. Parts of secrets may be shown if the secrets span several
+// lines or are longer than 8 KB: use [New] or [Within] for such secrets.
 //
 // If the function panics, the text becomes "(redacted)".
 func Func(redact func(text string) string) Redaction {
 	return &funcRedaction{redact: redact, reach: lineReach, byLine: true}
 }
 
-// Within is like Func for a function that recognizes secrets of at most reach bytes,
-// which may span several lines. A stream holds back between reach and 2*reach bytes.
-// Within panics if reach is less than 1.
+// Within is like Func, but takes a function that recognizes secrets of at most reach bytes, which
+// may span several lines. A stream holds back between reach and 2*reach bytes. Within panics if
+// reach is less than 1.
 func Within(reach int, redact func(text string) string) Redaction {
 	if reach < 1 {
 		panic("redact: Within: reach is less than 1")
@@ -74,7 +74,7 @@ func (w *window) Add(piece string) string {
 // End implements [Stream].
 func (w *window) End() string { return w.settle(len(w.text)) }
 
-// settle returns the redacted text up to end and removes it.
+// settle returns the redacted text up to end, and removes that text from the window.
 func (w *window) settle(end int) string {
 	shown := w.Text(string(w.text[:end]))
 	w.discard(end)
@@ -86,10 +86,10 @@ func (w *window) discard(end int) {
 	w.limit = max(2*w.reach, 2*len(w.text))
 }
 
-// cut returns the redacted beginning of the text if no secret spans the cut: redacting
-// both parts separately must give the same result as redacting the whole. Otherwise it
-// cuts before that secret. If that does not work either, it waits until the text is
-// twice as long.
+// cut returns the redacted beginning of the text if no secret spans the cut, that is, if redacting
+// both parts separately gives the same result as redacting the whole text. Otherwise, cut moves the
+// cut to before that secret. If that does not work either, it waits until the text is twice as
+// long.
 func (w *window) cut() string {
 	text := string(w.text)
 	shown, end := w.Text(text), wholeRunesLen(text[:len(text)-w.reach])

@@ -11,10 +11,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// RunAhead checks that schedules follow the queue's clock. That clock must be ahead of this
+// RunAhead checks that schedules follow the clock of the queue. That clock must be ahead of this
 // process's clock by the given time, or behind it if the time is negative. The store and the queue
-// must be empty. The schedule starts one run of the handler. The handler may sleep; the run is then
-// parked. RunAhead returns the runner's stats.
+// must be empty. The schedule starts one run, whose handler is given. The handler may sleep, in
+// which case the run is parked. RunAhead returns the stats of the runner.
 func RunAhead(t *testing.T, store snapshot.Store, queue runner.Queue, ahead time.Duration, handler func(context.Context, struct{}) (string, error)) runner.Stats {
 	t.Helper()
 	must := func(err error) {

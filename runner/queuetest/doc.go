@@ -1,4 +1,4 @@
 // Package queuetest checks implementations of [runner.Queue]. [Run] is for all queues, [RunOrdered]
-// for queues that keep the order of their entries exactly, [RunShared] for queues that several
-// processes share, and [RunAhead] for queues whose server has a clock of its own.
+// is for queues that keep the exact order of their entries, [RunShared] is for queues that several
+// processes share, and [RunAhead] is for queues on a server that has its own clock.
 package queuetest

@@ -12,11 +12,11 @@ import (
 	"github.com/reprise-go/reprise/runner"
 )
 
-// patience limits how long something may take to become true. It is generous, so a
-// correct queue never reaches it.
+// patience is the longest time that something may take to become true. It is so long that a correct
+// queue never needs it.
 const patience = 3 * time.Minute
 
-// moment is how long a test waits before it accepts that a queue hands out nothing.
+// moment is how long a test waits before it concludes that a queue hands out nothing.
 const moment = 200 * time.Millisecond
 
 var program = runner.ProgramID{Name: "echo.v/1 größe", Version: "1.0"}
@@ -42,8 +42,8 @@ func Run(t *testing.T, open func(t *testing.T) runner.Queue) {
 	}
 }
 
-// RunOrdered checks that a queue hands out due entries in the order of their priorities, the
-// highest first. open must return an empty queue.
+// RunOrdered checks that a queue hands out due entries in the order of their priorities, starting
+// with the highest. open must return an empty queue.
 func RunOrdered(t *testing.T, open func(t *testing.T) runner.Queue) {
 	f := &fixture{t, open(t)}
 	for i, priority := range []int{0, 5, -1, 3, 5, 0} {
@@ -60,9 +60,9 @@ func RunOrdered(t *testing.T, open func(t *testing.T) runner.Queue) {
 	}
 }
 
-// RunShared checks a queue that several processes share. Each of its tests calls open, which must
-// create an empty queue and return a function. The test calls that function once for each process
-// to get the process's view of the queue.
+// RunShared tests a queue that several processes share. Each of the tests calls open, which must
+// create an empty queue and return a function. The test calls that function once for each process,
+// to get the queue as that process sees it.
 func RunShared(t *testing.T, open func(t *testing.T) (another func() runner.Queue)) {
 	for _, test := range []struct {
 		name string
@@ -92,7 +92,7 @@ func (f *fixture) must(err error) {
 	}
 }
 
-// add adds an entry for a run that must not have one.
+// add adds an entry for a run, which must not have one yet.
 func (f *fixture) add(e runner.QueueEntry) {
 	f.Helper()
 	added, err := f.queue.Add(f.Context(), e)
@@ -150,7 +150,7 @@ func takenOnce(f *fixture) {
 	f.takesNothing()
 	f.must(l.Done(f.Context()))
 	f.takesNothing()
-	f.add(e) // the run has no entry now
+	f.add(e) // the run no longer has an entry
 }
 
 func notBeforeDue(f *fixture) {
@@ -281,7 +281,7 @@ func takeEnds(f *fixture) {
 	}
 }
 
-// awaits waits until the queue counts the given numbers of entries.
+// awaits waits until the queue counts the given numbers of due and parked entries.
 func (f *fixture) awaits(due, parked int) {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.Context(), patience)

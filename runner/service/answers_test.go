@@ -68,7 +68,7 @@ func TestCancelOfAPausedRunSaysThatItsCallsMustBeCompensated(t *testing.T) {
 		assert.Equal(t, 200, status, body)
 		assert.Equal(t, `"seat"`, body)
 	}
-	status, body := do(t, "GET", url+"api/runs/a/calls/trip/book", "") // a client sends nothing after a #
+	status, body := do(t, "GET", url+"api/runs/a/calls/trip/book", "") // clients do not send what follows a #
 	assert.Equal(t, 404, status)
 	assert.Contains(t, body, `a call has input, output and error, but no \"book\"; in an address, write # as %23`)
 

@@ -65,8 +65,8 @@ func (c *Control) Start(ctx context.Context, s streamer.Start) (info streamer.Ru
 	return streamer.RunInfo{RunID: started.RunID, Status: string(started.Status), Created: started.Created, Updated: started.Updated}, isNew, nil
 }
 
-// Resume implements [streamer.Continuer]. A run that was asked to stop may take as long to stop as
-// its handlers do. Resume does not wait for this, but returns ErrConflict.
+// Resume implements [streamer.Continuer]. A run that was asked to stop does so only when its
+// handlers return. Resume does not wait for this, but returns ErrConflict.
 func (c *Control) Resume(ctx context.Context, runID string) error {
 	info, err := c.runner.Info(ctx, runID)
 	switch {
@@ -184,7 +184,7 @@ func convertError(err error) error {
 		kind = streamer.ErrTooMany
 	case isAny(err, runner.ErrStopping):
 		kind = streamer.ErrUnavailable
-	case isAny(err, snapshot.ErrUnavailable): // its text may contain host names
+	case isAny(err, snapshot.ErrUnavailable): // the error's text may contain host names
 		return fmt.Errorf("%w: the store cannot be reached", streamer.ErrUnavailable)
 	default:
 		return err

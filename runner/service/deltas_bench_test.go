@@ -21,9 +21,9 @@ import (
 )
 
 // BenchmarkDeltas measures the CPU time of a service for 200 concurrent runs whose models stream:
-// without clients, with a client for the records of each run, and with a client for records and
-// deltas. For comparison, it measures a runner without a service, which does not ask the models to
-// stream. The models and the clients are other processes.
+// without clients, with one client per run that receives its records, and with one that receives
+// records and deltas. For comparison, it also measures a runner without a service, which does not
+// ask the models to stream. The models and the clients are in other processes.
 func BenchmarkDeltas(b *testing.B) {
 	for name, c := range map[string]struct{ serves, follows, deltas bool }{
 		"runner alone":     {},

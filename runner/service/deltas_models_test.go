@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// The runs of the benchmark: how many there are, how many words each answer has, and wordEvery, the
-// time between two words, which is like that of a fast model.
+// The runs of the benchmark: their number, the number of words in each answer, and wordEvery, the
+// time between two words, which is typical of a fast model.
 const (
 	watchedRuns = 200
 	words       = 100
@@ -39,8 +39,8 @@ func followRuns(args ...string) error {
 	return nil
 }
 
-// serveModels serves a model that streams its answers if it is asked to, until its
-// standard input ends.
+// serveModels serves a model until its standard input ends. The model streams its answers if it is
+// asked to.
 func serveModels(...string) error {
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -61,7 +61,7 @@ func curls(t *testing.T, name string) (all [][]string) {
 	return all
 }
 
-// shellWords splits a line as a shell does, with single quotes.
+// shellWords splits a line into words like a shell, with support for single quotes.
 func shellWords(line string) (words []string) {
 	for _, m := range regexp.MustCompile(`(?:'[^']*'|[^\s'])+`).FindAllString(line, -1) {
 		words = append(words, strings.ReplaceAll(m, "'", ""))
@@ -69,7 +69,7 @@ func shellWords(line string) (words []string) {
 	return words
 }
 
-// curl makes the request that a curl command would make, to the service at the URL.
+// curl sends the request that a curl command would send, to the service at url.
 func curl(t *testing.T, url string, args []string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost", http.NoBody)
@@ -111,8 +111,8 @@ func curl(t *testing.T, url string, args []string) (int, string) {
 	return resp.StatusCode, string(body)
 }
 
-// documented serves the programs that the documents mention. If tokens is empty, there is
-// no file of tokens, and the service is for this machine only.
+// documented serves the programs that the documents mention. If tokens is empty, there is no token
+// file, and the service is only for this machine.
 func documented(t *testing.T, tokens string) string {
 	t.Helper()
 	store := memstore.New()
@@ -177,8 +177,8 @@ func document(t *testing.T, name string) string {
 	return string(data)
 }
 
-// The document lists each request that the handler of package streamer serves, except for the page
-// and /health: a service has /healthz.
+// The document lists each request that package streamer's handler serves, except for the page and
+// for /health, which a service serves as /healthz.
 func TestDocumentHasTheRequestsOfTheHandler(t *testing.T) {
 	source, err := os.ReadFile(filepath.Join("..", "..", "streamer", "handler.go"))
 	require.NoError(t, err)
@@ -190,7 +190,7 @@ func TestDocumentHasTheRequestsOfTheHandler(t *testing.T) {
 		if slices.Contains([]string{"/{$}", "/{asset}", "/health"}, path) {
 			continue
 		}
-		last := path[strings.LastIndex(path, "/"):] // a row may list several, as `POST /api/runs/{run}/resume`, `/retry`
+		last := path[strings.LastIndex(path, "/"):] // a row may list several requests, as `POST /api/runs/{run}/resume`, `/retry`
 		listed := regexp.MustCompile(regexp.QuoteMeta(path) + "[`?]|`" + regexp.QuoteMeta(last) + "`")
 		assert.True(t, listed.MatchString(text), "service.md does not have %s", path)
 	}
@@ -243,7 +243,7 @@ func TestContainerHasAStaticBinaryAndNoRoot(t *testing.T) {
 	}
 }
 
-// isSetting reports whether a variable sets a flag.
+// isSetting reports whether an environment variable sets a flag.
 func isSetting(name string) bool {
 	asked := false
 	_, _ = parse([]string{"agents"}, Options{}, func(n string) (string, bool) {
@@ -330,7 +330,7 @@ type (
 		SecurityContext map[string]bool `yaml:"securityContext"`
 		VolumeMounts    []named         `yaml:"volumeMounts"`
 	}
-	// deployment has the fields of a Deployment of apps/v1 that the document uses.
+	// deployment holds the fields of an apps/v1 Deployment that the document uses.
 	deployment struct {
 		APIVersion string `yaml:"apiVersion"`
 		Kind       string
@@ -408,7 +408,7 @@ func TestManifestIsADeploymentOfTheContainer(t *testing.T) {
 	assert.Equal(t, "tokens", mounts[filepath.Dir(set["REPRISE_TOKENS"])])
 }
 
-// decodeDeployment decodes a Deployment, or the lines that change one.
+// decodeDeployment decodes a Deployment, or a fragment that changes one.
 func decodeDeployment(t *testing.T, text string) deployment {
 	t.Helper()
 	var d deployment
@@ -418,7 +418,7 @@ func decodeDeployment(t *testing.T, text string) deployment {
 	return d
 }
 
-// The lines for several replicas fit the Deployment that they change.
+// The document's lines for several replicas fit the Deployment that they change.
 func TestSeveralReplicasMigrateBeforeTheyStart(t *testing.T) {
 	blocks := fenced(t, "deploy.md", "yaml")
 	require.Len(t, blocks, 3)
@@ -442,7 +442,7 @@ func TestSeveralReplicasMigrateBeforeTheyStart(t *testing.T) {
 	assert.Contains(t, text, fmt.Sprintf("kubectl create service clusterip %s --tcp=80:%d", one.Spec.Template.Metadata.Labels["app"], was.Ports[0].ContainerPort))
 }
 
-// The job that removes artifacts uses the image, the user and the volume of the Deployment.
+// The job that removes artifacts uses the image, user and volume of the Deployment.
 func TestArtifactsAreCollectedInTheVolumeOfTheDeployment(t *testing.T) {
 	blocks := fenced(t, "deploy.md", "yaml")
 	require.Len(t, blocks, 3)

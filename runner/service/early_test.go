@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// A lateStore cannot watch records before begin is closed. If fails is set, the first watch then
+// A lateStore cannot watch records until begin is closed. If fails is set, the first watch then
 // fails.
 type lateStore struct {
 	snapshot.Store
@@ -38,8 +38,8 @@ func (s *lateStore) Watch(ctx context.Context, o snapshot.WatchOptions) iter.Seq
 	}
 }
 
-// A service follows the runs of other processes. A client that is connected before the service has
-// begun to do so still receives all records.
+// A service follows the runs of other processes. A client that connects before the service begins
+// to follow them still receives all records.
 func TestClientsThatConnectEarlyReceiveAllRecords(t *testing.T) {
 	for name, c := range map[string]struct {
 		exists bool // the run is open in another process when the client connects

@@ -24,7 +24,7 @@ func Example() {
 	ctx, stop := context.WithCancel(context.Background())
 	err = service.Serve(ctx, service.Options{Dir: dir, Addr: "127.0.0.1:0", Ready: func(string) {
 		fmt.Println("ready")
-		stop() // here, a client would start runs
+		stop() // here, clients would start runs
 	}}, func(r *runner.Runner) error {
 		runner.Register(r, support)
 		return nil

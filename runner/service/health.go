@@ -9,14 +9,14 @@ import (
 	"github.com/reprise-go/reprise/runner"
 )
 
-// readyTimeout is how long the store may take to answer.
+// readyTimeout is how long the store may take to respond.
 const readyTimeout = 2 * time.Second
 
-// serveHealthz reports that the process serves HTTP.
+// serveHealthz reports that the process is serving HTTP.
 func serveHealthz(w http.ResponseWriter, _ *http.Request) { writeHealth(w, http.StatusOK, "ok") }
 
 // serveReadyz reports whether runs can be started and executed. Probes have no credentials, so
-// anybody may ask. Therefore the reason is only logged.
+// anyone can call it. Therefore the reason is only logged.
 func serveReadyz(r *runner.Runner, log *logger) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		ctx, cancel := context.WithTimeout(req.Context(), readyTimeout)

@@ -15,10 +15,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A logger writes what a service does. A nil slog.Logger writes nothing.
+// A logger logs what a service does. A logger with a nil slog.Logger logs nothing.
 type logger struct {
 	to     *slog.Logger
-	redact func(text string) string // applied to the errors of runs; nil for none
+	redact func(text string) string // applied to the errors of runs; may be nil
 }
 
 func (l *logger) log(level slog.Level, message string, attrs ...slog.Attr) {
@@ -29,7 +29,7 @@ func (l *logger) log(level slog.Level, message string, attrs ...slog.Attr) {
 
 func (l *logger) notReady(err error) {
 	level := slog.LevelWarn
-	if errors.Is(err, runner.ErrStopping) { // somebody has stopped the service
+	if errors.Is(err, runner.ErrStopping) { // the service was asked to stop
 		level = slog.LevelInfo
 	}
 	l.log(level, "not ready", slog.Any("error", err))
@@ -50,8 +50,8 @@ func (l *logger) left(err error) {
 	l.log(slog.LevelWarn, "not all runs stopped", slog.Any("error", err))
 }
 
-// ofServer returns the log for an HTTP server. The server logs errors that clients cause, such as
-// failed TLS handshakes.
+// ofServer returns the log for an HTTP server, which logs errors caused by clients, such as failed
+// TLS handshakes.
 func (l *logger) ofServer() *log.Logger {
 	if l.to == nil {
 		return log.New(io.Discard, "", 0)
@@ -82,7 +82,7 @@ func (l *logger) notice(n *runner.Notice) {
 		add("message", l.redacted(n.Stop.Message))
 	}
 	if n.Took > 0 {
-		add("took", n.Took.Round(time.Microsecond).String()) // JSON would have nanoseconds without a unit
+		add("took", n.Took.Round(time.Microsecond).String()) // JSON would show nanoseconds without a unit
 	}
 	if n.Restarts > 0 {
 		attrs = append(attrs, slog.Int("restarts", n.Restarts))
@@ -93,7 +93,7 @@ func (l *logger) notice(n *runner.Notice) {
 	l.log(level, "run "+verbOf(n), attrs...)
 }
 
-// verbOf says what has happened to a run.
+// verbOf returns the verb for what happened to a run.
 func verbOf(n *runner.Notice) string {
 	switch {
 	case n.Type == runner.NoticeStarted && n.Status == snapshot.StatusQueued:
@@ -116,16 +116,16 @@ func (l *logger) redacted(text string) string {
 	return l.redact(text)
 }
 
-// ownPanic returns the panic with which a handler has ended, or nil. A panic of a call inside the
-// handler is inside a CallError, and was logged for that call.
+// ownPanic returns the panic that ended a handler, or nil if there was none. A panic in a call made
+// by the handler is inside a CallError, and was already logged for that call.
 func ownPanic(err error) (own *core.PanicError) {
 	defer func() {
-		if recover() != nil { // a method of the error panics
+		if recover() != nil { // a method of the error panicked
 			own = nil
 		}
 	}()
 	for ; err != nil; err = errors.Unwrap(err) {
-		switch e := err.(type) { //nolint:errorlint // the loop stops at a CallError
+		switch e := err.(type) { //nolint:errorlint // the loop stops at the first CallError
 		case *core.PanicError:
 			return e
 		case *core.CallError:
@@ -155,7 +155,7 @@ func levelOf(n *runner.Notice) slog.Level {
 		return slog.LevelError
 	case n.Type == runner.NoticeCrashed, n.Err != nil:
 		return slog.LevelWarn
-	case n.Type == runner.NoticeOpened && !n.Resumed: // it was logged when it was queued
+	case n.Type == runner.NoticeOpened && !n.Resumed: // this was logged when the run was queued
 		return slog.LevelDebug
 	}
 	return slog.LevelInfo

@@ -29,7 +29,7 @@ type logLine struct {
 	Attempt, Open                                                    int
 }
 
-// logged serves programs while use runs, and returns what the service logged.
+// logged serves programs while use is running, and returns what the service logged.
 func logged(t *testing.T, o Options, level string, register func(*runner.Runner) error, use func(url string)) []logLine {
 	t.Helper()
 	var mu sync.Mutex

@@ -15,21 +15,21 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Main is the main function of a service for the programs that the function register adds. It
-// returns when the service has stopped. If an error occurs, for example in register, it exits with
-// status 1. Runs that did not stop when they were interrupted are logged, but are not an error,
-// since the service continues them when it is started again.
+// Main is the main function of a service for the programs that register adds. It returns when the
+// service has stopped. If an error occurs, for example in register, it exits with status 1. Runs
+// that did not stop when they were interrupted are logged, but do not count as an error, because
+// the service continues them when it is started again.
 func Main(register func(*runner.Runner) error) { MainWith(Options{}, register) }
 
-// MainWith is like Main, but takes options. Flags and environment variables that are set override
-// the options. If [Options.OpenStore] is set, there is also a flag -store.
+// MainWith is like Main but takes options. Flags and environment variables that are set override
+// the options. If [Options.OpenStore] is set, there is also a -store flag.
 func MainWith(o Options, register func(*runner.Runner) error) {
 	if status := run(os.Args, o, register); status != 0 {
 		os.Exit(status)
 	}
 }
 
-// An OpenStore opens the store that a URL specifies, and the store's queue. The service calls done
+// An OpenStore opens the store specified by a URL, and the store's queue. The service calls done
 // when it ends.
 type OpenStore func(ctx context.Context, url string) (store snapshot.Store, queue runner.Queue, done func() error, err error)
 
@@ -56,7 +56,7 @@ func run(args []string, o Options, register func(*runner.Runner) error) int {
 	return 0
 }
 
-// isOnly reports whether all errors that err joins match target. It is false for nil.
+// isOnly reports whether all errors joined in err match target. It is false for nil.
 func isOnly(err, target error) bool {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(joined.Unwrap(), func(err error) bool { return !isOnly(err, target) })
@@ -64,7 +64,7 @@ func isOnly(err, target error) bool {
 	return errors.Is(err, target)
 }
 
-// serveOn serves the runs in the store that url specifies, or in o.Dir if url is empty.
+// serveOn serves the runs in the store specified by url, or in o.Dir if url is empty.
 func serveOn(ctx context.Context, o *Options, url string, register func(*runner.Runner) error) error {
 	where, done := o.Dir, func() error { return nil }
 	if url != "" {

@@ -21,7 +21,7 @@ import (
 func TestMain(m *testing.M) {
 	process.Main(m, process.Programs{
 		"main": func(...string) error {
-			os.Stderr = os.Stdout // tests read the standard output
+			os.Stderr = os.Stdout // tests read standard output
 			Main(register)
 			return nil
 		},
@@ -46,10 +46,10 @@ type program struct {
 	url string
 }
 
-// begun starts the program with a directory, and returns the program once it serves.
+// begun starts the program with a directory and returns the program once it is serving.
 func begun(t *testing.T, dir string) *program { return begunAs(t, "main", dir) }
 
-// begunAs is like begun for another program.
+// begunAs is like begun, but for the named program.
 func begunAs(t *testing.T, name, dir string, flags ...string) *program {
 	cmd := process.Command(t, name, append([]string{"-dir", dir, "-addr", "127.0.0.1:0", "-grace", "10ms"}, flags...)...)
 	p := &program{process.Start(t, cmd), cmd, ""}
@@ -61,7 +61,7 @@ func begunAs(t *testing.T, name, dir string, flags ...string) *program {
 	return p
 }
 
-// terminate ends the program with SIGTERM, and returns its exit code.
+// terminate ends the program with SIGTERM and returns its exit code.
 func (p *program) terminate(t *testing.T) int {
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
 	return p.Wait()

@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// vars serves the variables of package expvar and the runner's stats.
+// vars serves the variables of package expvar together with the runner's stats.
 func vars(r *runner.Runner) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
@@ -33,7 +33,7 @@ func metrics(r *runner.Runner, dashboard *streamer.Handler) http.HandlerFunc {
 	}
 }
 
-// A metric is one line of the text format, and the help text of its name.
+// A metric is a line of the text format, with the help text for its name.
 type metric struct {
 	name, labels, kind, help string
 	value                    float64

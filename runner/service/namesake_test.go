@@ -17,7 +17,8 @@ import (
 )
 
 // A client resumes with the cursor of a run that was deleted and replaced by another run with the
-// same ID. The new run's first record, its input, is stored by the runner and not published.
+// same ID. The new run's first record, which holds its input, is stored by the runner and not
+// published.
 func TestCursorOfADeletedRunIsNotValidForItsNamesake(t *testing.T) {
 	store := memstore.New()
 	url, _ := served(t, Options{Store: store}, func(r *runner.Runner) error {
@@ -29,8 +30,8 @@ func TestCursorOfADeletedRunIsNotValidForItsNamesake(t *testing.T) {
 		require.Equal(t, 201, status, body)
 		until(t, url, "x", "run_completed")
 	}
-	// read resumes after the ID, and returns the IDs and names of the events up to the event named
-	// last.
+	// read resumes after the ID, and returns the IDs and names of the events up to and including
+	// the event named last.
 	read := func(after, last string, then func()) (ids, names []string) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()

@@ -36,7 +36,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// served serves with the options until stop is called, or the test ends.
+// served serves with the options until stop is called or the test ends.
 func served(t *testing.T, o Options, register func(*runner.Runner) error) (url string, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -60,7 +60,7 @@ func served(t *testing.T, o Options, register func(*runner.Runner) error) (url s
 	return url, stop
 }
 
-// fetch makes a request with a token, if there is one, and returns its response and body.
+// fetch makes a request, with the token if it is not empty, and returns the response and its body.
 func fetch(t *testing.T, client *http.Client, method, url, token, body string) (*http.Response, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -114,7 +114,7 @@ func TestTokensOfAFileAreAdmitted(t *testing.T) {
 	require.NoError(t, resp.Body.Close())
 	assert.Equal(t, 200, resp.StatusCode)
 	until := time.After(3 * time.Minute)
-	for { // the run is cancelled in the name of the principal
+	for { // the run is cancelled on behalf of the principal
 		resp, body := fetch(t, http.DefaultClient, http.MethodPost, url+"api/runs/a/cancel", control, `{}`)
 		if resp.StatusCode == 200 {
 			break
@@ -146,8 +146,8 @@ func TestFilesOfTokensThatAreWrongAreRefused(t *testing.T) {
 	}
 }
 
-// certificate writes a certificate and its key to files. The certificate is signed by the issuer,
-// or self-signed if issuer is nil.
+// certificate writes a certificate and its key to files. The certificate is signed by issuer, or
+// self-signed if issuer is nil.
 func certificate(t *testing.T, dir, name string, issuer *tls.Certificate) (cert, key string, pair tls.Certificate) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -207,7 +207,7 @@ func TestClientsAreAdmittedByTheirCertificates(t *testing.T) {
 	}
 }
 
-// inPrometheus matches a line of the text format of Prometheus.
+// inPrometheus matches a line of the Prometheus text format.
 var inPrometheus = regexp.MustCompile(`^(# (HELP|TYPE) [a-z_]+ .+|[a-z_]+(\{[a-z]+="[a-z]+"\})? [0-9.e+]+)$`)
 
 func TestMetricsAreInTheFormatOfPrometheus(t *testing.T) {
@@ -286,8 +286,8 @@ type writer func([]byte) (int, error)
 
 func (w writer) Write(p []byte) (int, error) { return w(p) }
 
-// TestTerminatedServiceIsNotReadyStartsNothingAndEndsItsRuns: in the meantime, the service still
-// serves requests.
+// TestTerminatedServiceIsNotReadyStartsNothingAndEndsItsRuns: until it has stopped, the service
+// still serves requests.
 func TestTerminatedServiceIsNotReadyStartsNothingAndEndsItsRuns(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ready := make(chan string, 1)
@@ -315,7 +315,7 @@ func TestTerminatedServiceIsNotReadyStartsNothingAndEndsItsRuns(t *testing.T) {
 	resp, _ = fetch(t, http.DefaultClient, http.MethodGet, url+"readyz", "", "")
 	require.Equal(t, 200, resp.StatusCode)
 	cancel()
-	for resp.StatusCode == 200 { // the runner notices the end some time later
+	for resp.StatusCode == 200 { // the runner takes some time to notice the end
 		resp, body = fetch(t, http.DefaultClient, http.MethodGet, url+"readyz", "", "")
 	}
 	assert.Equal(t, 503, resp.StatusCode)

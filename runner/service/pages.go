@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/aisdk"
 )
 
-// pages serves threads in the protocols that front ends use.
+// pages serves threads over the protocols that front ends use.
 type pages struct {
 	agui  *agui.Handler
 	aisdk *aisdk.Handler

@@ -23,9 +23,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// A service takes less than a kilobyte of memory for each idle thread, most of it for the
-// index of its store. REPRISE_THREADS sets how many threads there are, and TMPDIR where the
-// store is.
+// A service uses less than a kilobyte of memory for each idle thread, most of it for the store's
+// index. REPRISE_THREADS sets the number of threads, and TMPDIR the directory for the store.
 func TestThreadsAtRestCostLittleMemory(t *testing.T) {
 	threads := 200
 	if text := os.Getenv("REPRISE_THREADS"); text != "" {
@@ -45,7 +44,7 @@ func TestThreadsAtRestCostLittleMemory(t *testing.T) {
 	assert.Len(t, turns, 2, "an idle thread can be continued")
 }
 
-// speakInEach stores the given number of threads with one turn. It makes the turn of the
+// speakInEach stores the given number of threads, each with one turn. It runs only the turn of the
 // first thread, and copies it to the others.
 func speakInEach(t *testing.T, dir string, threads int) {
 	t.Helper()
@@ -72,7 +71,7 @@ func speakInEach(t *testing.T, dir string, threads int) {
 	require.NoError(t, store.Close())
 }
 
-// inThread returns a copy of a turn of the thread thread-0 for another thread.
+// inThread returns a copy of a turn of thread-0 as a turn of another thread.
 func inThread(t *testing.T, first *snapshot.Run, thread string) *snapshot.Run {
 	renamed := strings.NewReplacer("thread-0", thread)
 	info := first.Info.Clone()

@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// A webhook of the program is served next to the API, and starts a run.
+// A webhook of the program is served next to the API and starts a run.
 func TestRoutesAreServedNextToTheAPI(t *testing.T) {
 	var programs *runner.Runner
 	hook := http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {

@@ -25,48 +25,48 @@ import (
 
 // Options configure [Serve].
 type Options struct {
-	// Dir is the directory in which runs are kept. Defaults to "reprise-data", like
-	// the flag --dir of the command reprise.
+	// Dir is the directory in which runs are kept. Defaults to "reprise-data", as does the flag
+	// --dir of the reprise command.
 	Dir string
 
-	// Store keeps the runs instead of Dir. With a store on JetStream, for example, Runner.Queue is
-	// the store's queue. Nil means a file store in Dir. Serve does not close Store.
+	// Store keeps the runs instead of Dir. With a JetStream store, for example, Runner.Queue is the
+	// store's queue. Nil means a file store in Dir. Serve does not close Store.
 	Store snapshot.Store
 
-	// Shared specifies that other processes have runs in Store, too. The dashboard then also shows
-	// the records of these runs.
+	// Shared specifies that Store also holds runs of other processes. The dashboard then also shows
+	// the records of those runs.
 	Shared bool
 
-	// OpenStore opens the store that [MainWith]'s flag -store specifies, such as a database that
-	// many processes share. If the flag is not given, runs are kept in Dir. If OpenStore is nil,
-	// there is no such flag.
+	// OpenStore opens the store specified by [MainWith]'s flag -store, such as a database that many
+	// processes share. If the flag is not given, runs are kept in Dir. If OpenStore is nil, there
+	// is no -store flag.
 	OpenStore OpenStore
 
-	// Addr is the address where HTTP is served. Without Streamer.Authorize it must be a loopback
-	// address. Defaults to 127.0.0.1:8080; port 0 means any free port.
+	// Addr is the address at which HTTP is served. Without Streamer.Authorize, it must be a
+	// loopback address. Defaults to 127.0.0.1:8080; port 0 means any free port.
 	Addr string
 
 	Runner   runner.Options
-	Streamer streamer.Options // its Control, Starter, Continuer, Forker, Threads, Queue and Elsewhere are those of the runner
+	Streamer streamer.Options // its Control, Starter, Continuer, Forker, Threads, Queue and Elsewhere are set from the runner
 
 	// Thread is the program that answers in new threads, unless a message names another program;
-	// see conversation.NewProgram. It is empty if there is none.
+	// see conversation.NewProgram. It may be empty if there is no such program.
 	Thread string
 
 	// TLS is the configuration for HTTPS. Nil means HTTP.
 	TLS *tls.Config
 
-	// Routes are the program's own handlers, for example for webhooks, by their http.ServeMux
-	// patterns, such as "POST /hooks/stripe". A path must have at least two segments, and must not
+	// Routes are the program's own handlers, for example for webhooks, keyed by http.ServeMux
+	// pattern, such as "POST /hooks/stripe". A path must have at least two segments, and must not
 	// begin with /api/, /debug/, /healthz/, /readyz/ or /metrics/. Streamer.Authorize is not called
 	// for these handlers: each handler must authenticate its callers itself.
 	Routes map[string]http.Handler
 
-	// Ready is called with the dashboard's URL when the dashboard is served. It may be nil.
+	// Ready is called with the dashboard's URL once the dashboard is being served. It may be nil.
 	Ready func(url string)
 
-	// Log receives messages about what runs do. Problems have the levels warn and error. If Log is
-	// nil, nothing is logged.
+	// Log receives messages about what happens to runs. Problems have the levels warn and error. If
+	// Log is nil, nothing is logged.
 	Log *slog.Logger
 }
 
@@ -82,9 +82,8 @@ const defaultDir = "reprise-data"
 // defaultGrace is the default of runner.Options.Grace.
 const defaultGrace = 10 * time.Second
 
-// Serve serves the programs that the function register adds, until ctx ends and the runs have
-// stopped. If register fails, Serve returns the error before anything is served. See
-// [runner.Runner.Serve].
+// Serve serves the programs that register adds, until ctx ends and the runs have stopped. If
+// register fails, Serve returns the error before anything is served. See [runner.Runner.Serve].
 func Serve(ctx context.Context, o Options, register func(*runner.Runner) error) error {
 	if register == nil {
 		return errors.New("service: register is nil; it registers the programs of the service")
@@ -145,7 +144,7 @@ type service struct {
 	files     *filestore.Store // nil if Options.Store is set
 	stored    *stored.Runs
 	pages     *pages
-	shared    *stored.Runs  // the runs of all processes; nil if this process has all runs
+	shared    *stored.Runs  // the runs of all processes; nil if all runs belong to this process
 	grace     time.Duration // how long open runs may continue when the service stops
 	log       *slog.Logger  // nil if nothing is logged
 }
@@ -171,7 +170,7 @@ func newService(o *Options, register func(*runner.Runner) error) (*service, erro
 }
 
 func serviceOn(store snapshot.Store, o *Options, register func(*runner.Runner) error) (*service, error) {
-	control := new(Control) // its runner is set before anything is served
+	control := new(Control) // its runner is set before serving starts
 	o.Streamer.Threads = &threads{control, o.Thread}
 	o.Streamer.Control, o.Streamer.Starter, o.Streamer.Continuer, o.Streamer.Forker = control, control, control, stored.NewControl(store)
 	o.Streamer.Queue = func() streamer.Queue {
@@ -244,8 +243,8 @@ func newRunner(store snapshot.Store, o *Options, dashboard *streamer.Handler) (*
 	return runner.New(store, options)
 }
 
-// serve serves until ctx ends, or something fails. Runs stop before the server does, so that
-// clients that watch runs see how they end.
+// serve serves until ctx ends or an error occurs. The runs stop before the server does, so that
+// clients watching a run see how it ends.
 func (s *service) serve(ctx context.Context, listener net.Listener) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -288,8 +287,8 @@ func (s *service) serve(ctx context.Context, listener net.Listener) error {
 	return err
 }
 
-// follow calls the function again and again until ctx ends. The function publishes what happens in
-// the store, and returns if the store cannot be reached.
+// follow calls the given function repeatedly until ctx ends. That function publishes what happens
+// in the store, and returns if the store cannot be reached.
 func (s *service) follow(ctx context.Context, follow func() error) {
 	for ctx.Err() == nil {
 		if err := follow(); ctx.Err() == nil && s.log != nil {

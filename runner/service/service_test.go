@@ -32,7 +32,7 @@ type ticket struct {
 	Text string `json:"text"`
 }
 
-// register registers programs that answer, ask, fail and wait.
+// register registers programs that answer, ask a question, fail and wait.
 func register(r *runner.Runner) error {
 	runner.Register(r, decorators.Agent("echo", "", func(_ context.Context, in ticket) (ticket, error) { return in, nil }))
 	runner.Register(r, decorators.Agent("ask", "", func(ctx context.Context, _ ticket) (string, error) {
@@ -66,7 +66,7 @@ func begin(t *testing.T, dir string) (url string, stop func()) {
 	return <-ready, stop
 }
 
-// do makes a request, and returns the status and the body of the response.
+// do makes a request and returns the status and the body of the response.
 func do(t *testing.T, method, url, body string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -77,7 +77,7 @@ func do(t *testing.T, method, url, body string) (int, string) {
 	return send(t, req)
 }
 
-// send sends a request, and returns the status and the body of the response.
+// send sends a request and returns the status and the body of the response.
 func send(t *testing.T, req *http.Request) (int, string) {
 	t.Helper()
 	resp, err := http.DefaultClient.Do(req)
@@ -88,10 +88,10 @@ func send(t *testing.T, req *http.Request) (int, string) {
 	return resp.StatusCode, strings.TrimSpace(string(data))
 }
 
-// until follows the run until an event with the name arrives.
+// until follows the run until an event with the given name arrives.
 func until(t *testing.T, url, run, event string) { t.Helper(); untilIn(t, url, run, event, "") }
 
-// untilIn is like until, for an event in a generation of the run.
+// untilIn is like until, but for an event in the given generation of the run.
 func untilIn(t *testing.T, url, run, event, generation string) {
 	t.Helper()
 	client := &streamer.Client{URL: url, Run: run}
@@ -195,7 +195,7 @@ func TestRunsAreStartedAnsweredAndStoppedOverHTTP(t *testing.T) {
 // nested returns a JSON array that is nested to the given depth.
 func nested(depth int) string { return strings.Repeat("[", depth) + strings.Repeat("]", depth) }
 
-// TestARunOfAServiceStreams: while a call runs, a client receives its deltas in redacted form, even
+// TestARunOfAServiceStreams: while a call runs, a client receives the call's redacted deltas, even
 // if the program watches the call itself.
 func TestARunOfAServiceStreams(t *testing.T) {
 	seen := make(chan struct{})
@@ -214,7 +214,7 @@ func TestARunOfAServiceStreams(t *testing.T) {
 		assert.NoError(t, Serve(ctx, o, func(r *runner.Runner) error {
 			runner.Register(r, decorators.Agent("talk", "", func(ctx context.Context, _ ticket) (string, error) {
 				live.Emit(ctx, live.Delta{Part: live.PartProgress, Text: "the key is s3cret"})
-				<-seen // the call continues once the client has seen the first part
+				<-seen // the call continues once the client has seen its first part
 				return "done", nil
 			}))
 			return nil

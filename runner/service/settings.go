@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// settings holds what Main reads from flags and the environment.
+// settings holds the values that Main reads from flags and the environment.
 type settings struct {
 	Options
 	store string // the URL of the store; empty if runs are kept in a directory
@@ -28,7 +28,7 @@ type settings struct {
 	tokens              string // the file with the tokens
 }
 
-// environment is the prefix of the variables that set flags: REPRISE_MAX_QUEUED sets
+// environment is the prefix of the environment variables that set flags: REPRISE_MAX_QUEUED sets
 // -max-queued.
 const environment = "REPRISE_"
 
@@ -106,8 +106,8 @@ func fromEnvironment(flags *flag.FlagSet, lookup func(string) (string, bool)) (e
 	return err
 }
 
-// explainFlag extends an error from flags.Parse: it says which value the flag wants, or how to list
-// the flags.
+// explainFlag adds to an error from flags.Parse what value the flag expects, or how to list the
+// flags.
 func explainFlag(flags *flag.FlagSet, err error) error {
 	text := err.Error() + "; -h lists the flags"
 	flags.VisitAll(func(f *flag.Flag) {
@@ -118,8 +118,8 @@ func explainFlag(flags *flag.FlagSet, err error) error {
 	return errors.New(text)
 }
 
-// explainValue says what value a flag wants, if package flag says only that the value cannot be
-// parsed.
+// explainValue says what value a flag expects, for errors in which package flag only says that the
+// value cannot be parsed.
 func explainValue(f *flag.Flag, why string) string {
 	getter, ok := f.Value.(flag.Getter)
 	if !ok || why != "parse error" {
@@ -134,7 +134,7 @@ func explainValue(f *flag.Flag, why string) string {
 	return why
 }
 
-// complete sets the options that are made from the values of flags.
+// complete sets the options that are derived from flags.
 func (s *settings) complete(out io.Writer) (err error) {
 	if s.Log, err = newLog(out, s.logLevel, s.logFormat); err != nil {
 		return err
@@ -175,7 +175,7 @@ func newLog(out io.Writer, level, format string) (*slog.Logger, error) {
 	return nil, fmt.Errorf("-log-format is %q; want text or json", format)
 }
 
-// newTLS returns the TLS configuration for the files, or nil if there are none.
+// newTLS returns the TLS configuration for the given files, or nil if none are given.
 func newTLS(cert, key, clients string) (*tls.Config, error) {
 	switch {
 	case cert == "" && key == "" && clients == "":
@@ -197,7 +197,7 @@ func newTLS(cert, key, clients string) (*tls.Config, error) {
 	return config, nil
 }
 
-// certificateScope admits a client by its certificate, which TLS has verified.
+// certificateScope admits a client by its certificate, which TLS has already verified.
 func certificateScope(req *http.Request) (streamer.Access, error) {
 	if req.TLS == nil || len(req.TLS.VerifiedChains) == 0 {
 		return streamer.Access{}, streamer.ErrUnauthenticated

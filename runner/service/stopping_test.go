@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// stoppingOf returns who has asked the run to stop, according to the run's state and to the list of
+// stoppingOf returns who asked the run to stop, according to the run's state and to the list of
 // runs.
 func stoppingOf(t *testing.T, url, run string) (inState, inList *streamer.Stop) {
 	t.Helper()

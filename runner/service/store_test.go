@@ -46,7 +46,7 @@ func TestFlagStoreExistsIfAStoreCanBeOpened(t *testing.T) {
 	require.ErrorContains(t, err, "not defined: -store")
 }
 
-// Records of another process reach the clients of this process's dashboard.
+// Records from another process reach the clients of this process's dashboard.
 func TestSharedStoreIsFollowed(t *testing.T) {
 	store := memstore.New()
 	ctx, stop := context.WithCancel(t.Context())

@@ -20,7 +20,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// threads are the conversations of a runner's programs.
+// threads provides the conversations of a runner's programs.
 type threads struct {
 	control *Control // gives access to the runner
 	program string   // the program that answers in new threads; empty if there is none
@@ -82,9 +82,9 @@ func (t *threads) pending(ctx context.Context, thread string) string {
 	return text
 }
 
-// answeringProgram returns the program that answers. That is the program that was asked for, or
-// else the program of the turn if the turn was started before, or else the program of the previous
-// turn, or else the program for new threads.
+// answeringProgram returns the program that answers. That is the first of these that exists: the
+// program that was asked for, the program of the turn if the turn was started before, the program
+// of the previous turn, and the program for new threads.
 func (t *threads) answeringProgram(ctx context.Context, thread, asked string, next *conversation.Turn) (string, error) {
 	if asked == "" {
 		store := t.control.runner.Store()
@@ -164,8 +164,8 @@ func (t *threads) Turns(ctx context.Context, thread string, limit int) ([]stream
 	return turns, nil
 }
 
-// convertThreadError converts errors from package conversation to errors that [streamer.Threads]
-// specifies.
+// convertThreadError converts errors from package conversation to the errors that
+// [streamer.Threads] specifies.
 func convertThreadError(err error) error {
 	switch {
 	case errors.Is(err, snapshot.ErrNotFound):

@@ -22,8 +22,8 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// assistant returns an agent whose model says how many messages it got, and asks for
-// approval or fails if it is told to.
+// assistant returns an agent whose model answers with the number of messages it received or, if it
+// is told to, asks for approval or fails.
 func assistant(asked *atomic.Int64) conversation.Agent {
 	refund := decorators.Tool("refund", "", func(ctx context.Context, _ struct{}) (string, error) {
 		ok, err := core.Await[bool](ctx, "refund?")
@@ -67,7 +67,7 @@ func TestConversationsAreRunsOfTheService(t *testing.T) {
 			require.NoError(t, err)
 		}
 		if turn.Turn == 1 {
-			return // after the answer, the next turn may begin at once
+			return // the next turn may begin right after the answer
 		}
 		for { // the end is stored a moment later
 			turns, err := client.Thread(t.Context(), "ann")
@@ -114,7 +114,7 @@ func TestConversationsAreRunsOfTheService(t *testing.T) {
 	assert.Equal(t, `completed|again|"again" is message 7, with 0 bytes|`, lines[4])
 	assert.Len(t, lines, 5)
 
-	// The same conversation outside the service.
+	// The same conversation, used outside the service.
 	chat, err := conversation.Open(t.Context(), store, "ann", assistant(&asked))
 	require.NoError(t, err)
 	assert.Equal(t, 5, chat.Turns())

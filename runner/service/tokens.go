@@ -13,11 +13,11 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// minToken is the minimum length of a token, in bytes. A shorter token could be guessed.
+// minToken is the minimum length of a token, in bytes. Shorter tokens could be guessed.
 const minToken = 16
 
-// Tokens reads a file of tokens and returns a function for [streamer.Options.Authorize] that admits
-// clients with these tokens. Each line consists of a principal, its token of 16 bytes or more, and
+// Tokens reads a token file and returns a function for [streamer.Options.Authorize] that admits
+// clients with these tokens. Each line consists of a principal, its token of at least 16 bytes, and
 // the word control or read, separated by spaces. Empty lines and lines that begin with # are
 // ignored:
 //
@@ -25,7 +25,7 @@ const minToken = 16
 //	board dGhlIHNjcmVlbiBpbiB0aGUgaGFsbA read
 //
 // A client sends its token as "Authorization: Bearer", or as the password in HTTP Basic
-// authentication, for which a browser asks. The file is read once.
+// authentication, for which a browser prompts the user. The file is read once.
 func Tokens(path string) (func(*http.Request) (streamer.Access, error), error) {
 	data, err := os.ReadFile(path) //nolint:gosec // the operator of the service chooses the file
 	if err != nil {
@@ -36,7 +36,7 @@ func Tokens(path string) (func(*http.Request) (streamer.Access, error), error) {
 		return nil, fmt.Errorf("service: tokens: %s: %w", path, err)
 	}
 	return func(req *http.Request) (streamer.Access, error) {
-		// Tokens are looked up by their hashes, so that the time of the lookup reveals nothing
+		// Tokens are looked up by their hashes, so that the time a lookup takes reveals nothing
 		// about them.
 		scope, ok := scopes[sha256.Sum256([]byte(tokenOf(req)))]
 		if !ok {

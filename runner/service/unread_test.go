@@ -14,7 +14,7 @@ import (
 	"github.com/reprise-go/reprise/runner"
 )
 
-// unread requests a path and reads at most the beginning of the response.
+// unread requests a path and reads no more than the beginning of the response.
 func unread(t *testing.T, url, path string) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/"))
@@ -26,8 +26,8 @@ func unread(t *testing.T, url, path string) net.Conn {
 	return conn
 }
 
-// The service ends without an error although a client does not read an output, and a route's handler
-// does not end.
+// The service ends without an error even if a client does not read an output and a route's handler
+// does not return.
 func TestServiceEndsWithoutAnErrorAlthoughRequestsDoNot(t *testing.T) {
 	begun := make(chan struct{})
 	url, stop := served(t, Options{Routes: map[string]http.Handler{

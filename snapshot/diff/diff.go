@@ -12,26 +12,26 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// A Difference describes what changed from one snapshot to another. Events holds
-// the calls in the order of the second snapshot, followed by the calls that only the
-// first snapshot contains. The other lists are sorted by key.
+// A Difference describes the changes from one snapshot to another. Events holds the calls in the
+// order of the second snapshot, followed by the calls that exist only in the first snapshot. The
+// other lists are sorted by key.
 type Difference struct {
 	Events    []EventChange
 	Values    []ValueChange
 	Artifacts []ArtifactChange // artifacts that the run refers to
-	Status    []TextChange     // the run's status: one change or none
+	Status    []TextChange     // the run's status: at most one change
 	Metadata  []TextChange     // the run's metadata, by JSON name
 	Retry     []TextChange     // the levels of the retry configuration, such as "retry.tool_call"
 }
 
-// A Change says how something changed.
+// A Change specifies how something changed.
 type Change uint8
 
 // The kinds of changes.
 const (
-	Added   Change = iota + 1 // it is only in the second snapshot
-	Removed                   // it is only in the first snapshot
-	Changed                   // it is in both snapshots, with differences
+	Added   Change = iota + 1 // only in the second snapshot
+	Removed                   // only in the first snapshot
+	Changed                   // in both snapshots, with differences
 )
 
 // String returns "+", "-" or "~".
@@ -55,8 +55,8 @@ type EventChange struct {
 type ValueChange struct {
 	Change Change
 	Key    string
-	Before []byte // encoded; nil if Added, or if the value is an artifact
-	After  []byte // encoded; nil if Removed, or if the value is an artifact
+	Before []byte // encoded value; nil if Added, or if the value is an artifact
+	After  []byte // encoded value; nil if Removed, or if the value is an artifact
 }
 
 // An ArtifactChange is an added or removed artifact. It is never Changed.
@@ -65,8 +65,8 @@ type ArtifactChange struct {
 	Reference string
 }
 
-// A TextChange is a change of the status, of one part of the metadata, or of one level of the
-// retry configuration.
+// A TextChange is a change of the status, of one metadata field, or of one level of the retry
+// configuration.
 type TextChange struct {
 	Change Change
 	Name   string // such as "status", "pipeline" or "custom.team"
@@ -139,8 +139,8 @@ func sameOutput(a, b *record.Record) bool {
 	return a.Artifact() == b.Artifact() && bytes.Equal(a.Encoded(), b.Encoded())
 }
 
-// textOf returns the beginning of an error's text. Storing an error does not change
-// this part of its text.
+// textOf returns the beginning of an error's text. This part does not change when the error is
+// stored.
 func textOf(err error) string {
 	if err == nil {
 		return ""
@@ -155,7 +155,7 @@ func inputOf(r *record.Record) record.Hash {
 	return r.Detail.InputHash
 }
 
-// changeOf returns how a key changed. At least one side must have the key.
+// changeOf returns how the entry for a key changed. At least one side must have the key.
 func changeOf(hadBefore, hasAfter bool) Change {
 	switch {
 	case !hadBefore:
@@ -166,7 +166,7 @@ func changeOf(hadBefore, hasAfter bool) Change {
 	return Changed
 }
 
-// bothKeys returns the keys of both maps, sorted.
+// bothKeys returns the sorted keys of both maps.
 func bothKeys[V any](a, b map[string]V) []string {
 	all := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
 	slices.Sort(all)
@@ -202,7 +202,7 @@ func diffArtifacts(a, b []string) []ArtifactChange {
 	return changes
 }
 
-// textsOfMetadata returns the fields of the metadata that are set, by name.
+// textsOfMetadata returns the metadata fields that are set, by name.
 func textsOfMetadata(m *snapshot.Metadata) map[string]string {
 	texts := make(map[string]string)
 	if m.Description != "" {
@@ -346,7 +346,7 @@ func stateOf(r *record.Record) string {
 func (c ValueChange) String() string {
 	before, after := preview(c.Before), preview(c.After)
 	if c.Change == Changed && before == after {
-		after += " (different value)" // the values differ in a part that the line does not show
+		after += " (different value)" // the values differ in a part that is not shown
 	}
 	return line(c.Change, fmt.Sprintf("value %q", c.Key), before, after)
 }
@@ -372,7 +372,7 @@ func line(c Change, what, before, after string) string {
 	default:
 		text = fmt.Sprintf("%v %s %s → %s", c, what, before, after)
 	}
-	return strings.Map(func(r rune) rune { // even if an error has several lines, a change has one
+	return strings.Map(func(r rune) rune { // a change takes one line, even if an error has several
 		if r == '\n' || r == '\r' || r == '\t' {
 			return ' '
 		}

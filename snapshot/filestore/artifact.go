@@ -24,8 +24,8 @@ type Artifacts struct {
 	disk disk
 }
 
-// NewArtifacts returns the artifact store in a directory, and creates the directory if it
-// does not exist. A [Store] in the same directory uses the same artifacts.
+// NewArtifacts returns the artifact store in a directory, and creates the directory if it does not
+// exist. A [Store] in the same directory shares its artifacts.
 func NewArtifacts(dir string) (*Artifacts, error) {
 	return newArtifacts(dir, osDisk{})
 }
@@ -55,13 +55,13 @@ func checkArtifact(ref string, data []byte) error {
 // maxArtifact is the maximum size of an artifact.
 const maxArtifact = 4 << 30
 
-// Put implements [snapshot.ArtifactStore]. It writes the file under a temporary name,
-// syncs it, and then renames it, so that a file with the name of an artifact is always
-// complete. Then it syncs the directories.
+// Put implements [snapshot.ArtifactStore]. It writes the file under a temporary name, syncs it, and
+// then renames it, so that a file with the name of an artifact is always complete. Then it syncs
+// the directories.
 //
-// If the artifact exists, Put does not write it again, but renews the time of its file, so
-// that GC does not remove it before a record refers to it. The lock ensures that GC does not
-// check the time before the renewal and remove the file after it.
+// If the artifact exists, Put does not write it again, but renews the modification time of its
+// file, so that GC does not remove it before a record refers to it. The lock prevents GC from
+// checking the time before the renewal and removing the file after it.
 func (a *Artifacts) Put(ctx context.Context, data []byte) (string, error) {
 	if err := context.Cause(ctx); err != nil {
 		return "", err
@@ -91,7 +91,7 @@ func (a *Artifacts) put(ref string, data []byte) error {
 		if err := os.Chtimes(name, now, now); err != nil {
 			return err
 		}
-		// The process that renamed the file may have ended before it synced the directories.
+		// The process that renamed the file may have ended before syncing the directories.
 		return errors.Join(a.disk.SyncDir(dir), a.disk.SyncDir(a.dir))
 	}
 	if err := mkdirSynced(a.disk, dir); err != nil {
@@ -131,8 +131,8 @@ func (a *Artifacts) Get(ctx context.Context, ref string) ([]byte, error) {
 	return data, nil
 }
 
-// lock takes the lock on the artifacts. Put takes a shared lock and GC an exclusive one, each for one
-// artifact at a time.
+// lock locks the artifacts. Put takes a shared lock and GC an exclusive one, each for one artifact
+// at a time.
 func (a *Artifacts) lock(ctx context.Context, how int) (*os.File, error) {
 	f, err := openLock(filepath.Join(a.dir, lockName))
 	if err != nil {

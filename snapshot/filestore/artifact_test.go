@@ -147,7 +147,7 @@ func TestGCRemovesWhatNoRunRefersTo(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, removed, "the artifacts are too recent")
 	age(t, dir, 2*time.Hour)
-	_, err = s.Put(t.Context(), []byte("output 4")) // it is stored already, and becomes recent again
+	_, err = s.Put(t.Context(), []byte("output 4")) // it is already stored, and becomes recent again
 	require.NoError(t, err)
 	garbage, err := s.Garbage(t.Context(), time.Hour)
 	require.NoError(t, err)
@@ -192,7 +192,7 @@ func TestGCRemovesNothingIfARunCannotBeRead(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A run that was replaced by a link is not listed, and may refer to any artifact.
+// A run that was replaced by a link is not listed, but may refer to any artifact.
 func TestGCRemovesNothingIfARunIsALink(t *testing.T) {
 	dir := t.TempDir()
 	s := newFileStore(t, dir)
@@ -249,7 +249,7 @@ func TestGCKeepsArtifactsStoredAndRecordedMeanwhile(t *testing.T) {
 	}
 }
 
-// A fork refers to the artifacts of its original. The fork was complete before the original was
+// A fork refers to the artifacts of its original. The fork was completed before the original was
 // deleted.
 func TestGCKeepsTheArtifactsOfAForkThatReplacesItsOriginal(t *testing.T) {
 	for at := 1; ; at++ {

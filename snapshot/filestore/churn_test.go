@@ -22,10 +22,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// churn opens, appends to, compacts, updates, closes, deletes and creates a run again and again
-// until its process is killed, while other processes do the same. It prints what the store has
-// confirmed. Each run that gets the ID has a unique name, which is its description and is part of
-// each of its records.
+// churn repeatedly opens, appends to, compacts, updates, closes, deletes and creates a run until
+// its process is killed, while other processes do the same. It prints what the store has confirmed.
+// Each run that gets the ID has a unique name, which is its description and is part of each of its
+// records.
 func churn(args ...string) error {
 	ctx := context.Background()
 	s, err := filestore.New(args[0], filestore.WithDisk(fastDisk{filestore.OSDisk}), filestore.WithCompactFrom(4000))
@@ -95,7 +95,7 @@ func (c *churner) create(ctx context.Context) error {
 	return err
 }
 
-// live opens the run, or creates it, appends records and closes it.
+// live opens or creates the run, appends records and closes it.
 func (c *churner) live(ctx context.Context) error {
 	j, err := c.store.Open(ctx, "run", snapshot.OpenOptions{Create: true, Wait: true, Metadata: snapshot.Metadata{Description: c.name()}})
 	if err != nil {
@@ -126,17 +126,17 @@ func (c *churner) live(ctx context.Context) error {
 	return nil
 }
 
-// A churnLedger holds what readers have seen of all runs that had the ID. All
-// readers must see the same.
+// A churnLedger holds what readers have seen of all runs that have had the ID. All readers must see
+// the same data.
 type churnLedger struct {
 	mu          sync.Mutex
-	promised    map[string]uint64            // the last confirmed record, by the name of the run
-	created     map[int64]string             // the name of the run, by its time of creation
-	generations map[string]map[uint64]uint64 // of each record of each run
+	promised    map[string]uint64            // the last confirmed record, by run name
+	created     map[int64]string             // the run's name, by creation time
+	generations map[string]map[uint64]uint64 // by run name and record number
 	looks       map[string]int
 }
 
-// info checks the info of a run.
+// info checks that no other run was seen with this run's creation time.
 func (l *churnLedger) info(info *snapshot.Info) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -148,7 +148,7 @@ func (l *churnLedger) info(info *snapshot.Info) error {
 	return nil
 }
 
-// record checks that a record belongs to the run, and is the same as when it was seen before.
+// record checks that a record belongs to the run, and is unchanged since it was last seen.
 func (l *churnLedger) record(name string, rec *record.Record) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -179,7 +179,7 @@ func nameIn(rec *record.Record) string {
 	return name
 }
 
-// load loads the run, which must have all records that were confirmed before.
+// load loads the run, which must contain all records that were confirmed before the load.
 func (l *churnLedger) load(ctx context.Context, s *filestore.Store) error {
 	l.mu.Lock()
 	before := make(map[string]uint64)
@@ -233,7 +233,7 @@ func (l *churnLedger) read(after uint64, records func(yield func(record.Record, 
 	return nil
 }
 
-// watch watches until ctx ends.
+// watch watches the run until ctx ends.
 func (l *churnLedger) watch(ctx context.Context, s *filestore.Store, runID string) error {
 	var now snapshot.Info
 	last := uint64(0)
@@ -262,7 +262,7 @@ func (l *churnLedger) watch(ctx context.Context, s *filestore.Store, runID strin
 	return nil
 }
 
-// again calls do until ctx ends, or until do fails with an error other than ErrNotFound.
+// again calls do repeatedly, until ctx ends or do fails with an error other than ErrNotFound.
 func again(ctx context.Context, how string, do func() error) error {
 	for ctx.Err() == nil {
 		if err := do(); err != nil && ctx.Err() == nil && !errors.Is(err, snapshot.ErrNotFound) {
@@ -272,9 +272,9 @@ func again(ctx context.Context, how string, do func() error) error {
 	return nil
 }
 
-// Processes change, delete and create a run, and are killed at any moment. Meanwhile each reader
-// sees one run at a time. It sees only that run's records, each of them once, and all records that
-// were confirmed.
+// Processes change, delete and create a run, and are killed at random moments. Meanwhile, each
+// reader sees one run at a time. It sees only that run's records, each of them once, including all
+// records that were confirmed.
 func TestReadersSeeOneRunWhileOthersChangeIt(t *testing.T) {
 	kills := 10
 	if *long {
@@ -300,7 +300,7 @@ func TestReadersSeeOneRunWhileOthersChangeIt(t *testing.T) {
 			page, err := s.List(ctx, snapshot.Filter{})
 			for i := range page.Runs {
 				l.looked("List")
-				if page.Runs[i].Metadata.Description != "" { // nothing is known about a run that is being created
+				if page.Runs[i].Metadata.Description != "" { // a run that is being created has no description yet
 					err = errors.Join(err, l.info(&page.Runs[i]))
 				}
 			}
@@ -345,7 +345,7 @@ func TestReadersSeeOneRunWhileOthersChangeIt(t *testing.T) {
 }
 
 // runUntilKilled starts a process that calls churn, kills it after a while, and notes what the
-// store has confirmed to it.
+// store confirmed to that process.
 func (l *churnLedger) runUntilKilled(t *testing.T, dir string, seed uint64, after time.Duration) {
 	cmd := process.Command(t, "churn", dir, strconv.FormatUint(seed, 10))
 	var failed strings.Builder

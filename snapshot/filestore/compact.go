@@ -8,7 +8,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Compaction makes the journals of a run part of its snapshot, in five steps:
+// Compaction merges the journals of a run into its snapshot, in five steps:
 //
 //  1. Create journal n+1, with a header and without records, and sync the file
 //     and its name.
@@ -19,19 +19,19 @@ import (
 //  4. Rename the new snapshot, and sync the directory.
 //  5. Remove the journals up to n, and older snapshots.
 //
-// A crash after step 1 leaves an empty journal, which adds nothing. During step 2, no record can be
-// appended; so if journal n+1 has a record on the disk, all earlier records are on the disk in
-// journal n. A crash in step 3 leaves a file with a name that readers ignore. The rename in step 4
-// makes the new snapshot replace the old one and the journals up to n. Since the directory is synced,
-// the new snapshot is durable before step 5 removes the files that it replaces. After step 4,
-// readers ignore these files, whether or not they still exist.
+// A crash after step 1 leaves an empty journal, which adds nothing. No record can be appended
+// during step 2; so if journal n+1 has a record on disk, all earlier records are on disk in journal
+// n. A crash in step 3 leaves a file whose name readers ignore. With the rename in step 4, the new
+// snapshot replaces the old one and the journals up to n. Because the directory is synced, the new
+// snapshot is durable before step 5 removes the files that it replaces. After step 4, readers
+// ignore these files, whether or not they still exist.
 //
 // If a step fails and the journal is not broken, no data is lost: all files still exist, the run
-// continues, and the next attempt is made when the journals are twice as large. The snapshot written
-// by that attempt has another number.
+// continues, and compaction is tried again when the journals are twice as large. That attempt
+// writes its snapshot under another number.
 
-// maybeCompact starts a compaction if the journals have outgrown the
-// snapshot. The caller holds j.mu.
+// maybeCompact starts a compaction if the journals have outgrown the snapshot. The caller must hold
+// j.mu.
 func (j *Journal) maybeCompact() {
 	if j.compacting || j.sealed+j.size <= j.compactAt {
 		return
@@ -100,7 +100,7 @@ func (j *Journal) seal() (uint64, snapshot.Info, error) {
 // nextJournal creates the next journal. Its header covers the journals before j.oldest.
 func (j *Journal) nextJournal() (*frameWriter, error) {
 	j.mu.Lock()
-	name, h := journalName(j.number+1), header{covers: j.oldest - 1, info: j.info} // the journals from oldest on have records that are not in the snapshot
+	name, h := journalName(j.number+1), header{covers: j.oldest - 1, info: j.info} // the journals from oldest on contain records that are not in the snapshot
 	j.mu.Unlock()
 	w, err := createFrames(j.dir.disk, j.dir.path(name), false, &h)
 	if err != nil {
@@ -109,8 +109,8 @@ func (j *Journal) nextJournal() (*frameWriter, error) {
 	return w.publish(func() error { return j.dir.disk.SyncDir(j.dir.path()) })
 }
 
-// compact makes the journals up to a number part of the snapshot. No more records may be appended to
-// these journals.
+// compact merges the journals up to the given number into the snapshot. No more records may be
+// appended to these journals.
 func (j *Journal) compact(number uint64, info snapshot.Info) error {
 	size, err := j.snapshotUpTo(number, info)
 	if err != nil {
@@ -153,7 +153,7 @@ func (j *Journal) snapshotUpTo(number uint64, info snapshot.Info) (int64, error)
 	return d.writeSnapshot(&run, number)
 }
 
-// writeSnapshot writes a snapshot and makes it and its name durable.
+// writeSnapshot writes a snapshot, and makes both the snapshot and its name durable.
 func (d *runDir) writeSnapshot(run *snapshot.Run, number uint64) (size int64, err error) {
 	name := d.path(snapshotName(number))
 	return replace(d.disk, name+tmpSuffix, name, run)

@@ -22,7 +22,7 @@ import (
 type endDisk struct {
 	filestore.Disk
 	step   string
-	named  atomic.Bool // a snapshot was renamed to its final name
+	named  atomic.Bool // whether a snapshot was renamed to its final name
 	failed atomic.Int64
 }
 
@@ -66,7 +66,7 @@ func (d *endDisk) Remove(name string) error {
 	return d.Disk.Remove(name)
 }
 
-// kept returns the files of a run that hold records.
+// kept returns the files of a run that contain records.
 func kept(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	all := make(map[string]string)

@@ -25,9 +25,9 @@ func filesOf(t *testing.T, dir string) map[string][]byte {
 	return files
 }
 
-// A copy that is taken while the run is written has some files from before a change and others from
-// after it. Such a copy is either damaged, or it is the run at some earlier time: it may lack
-// records, but those it has are unchanged and its status matches them.
+// A copy made while the run is being written contains some files from before a change and others
+// from after it. Such a copy is either damaged or equal to the run at some earlier time: records
+// may be missing, but those it has are unchanged, and its status matches them.
 func TestACopyOfARunThatWasBeingWrittenIsAnOlderOneOrDamaged(t *testing.T) {
 	whole, damaged := 0, 0
 	for shape, build := range shapes {

@@ -13,17 +13,17 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// A crashDisk fails after a number of operations, and knows what the disk would
-// hold after a power cut at that time.
+// A crashDisk fails after a given number of operations, and knows what the disk would hold after a
+// power cut at that time.
 type crashDisk struct {
 	filestore.Disk // for reading
 	root           string
 
 	mu      sync.Mutex
-	left    int // number of operations before it fails
+	left    int // number of operations left before it fails
 	done    []string
 	now     tree // as processes see it
-	durable tree // what survives a power cut for certain
+	durable tree // what is certain to survive a power cut
 	removed tree // removed names; the removal may reach the disk before other changes
 }
 
@@ -32,7 +32,7 @@ type tree map[string]*content
 
 type content struct {
 	data   []byte
-	synced []byte // on the disk for certain
+	synced []byte // certain to be on the disk
 	writes []span // after the last sync
 }
 
@@ -45,7 +45,7 @@ func newCrashDisk(root string, operations int) *crashDisk {
 	return &crashDisk{Disk: fastDisk{filestore.OSDisk}, root: root, left: operations, now: tree{}, durable: tree{".": nil}, removed: tree{}}
 }
 
-// step counts an operation. It reports whether this is the operation that the crash interrupts.
+// step counts an operation, and reports whether the crash interrupts it.
 func (d *crashDisk) step(format string, args ...any) (cut bool, err error) {
 	if d.left < 0 {
 		return false, errStopped
@@ -211,7 +211,7 @@ func (f *crashFile) Truncate(size int64) error {
 	return f.DiskFile.Truncate(size)
 }
 
-// resize changes the size of the content. If the content grows, zeros are added at its end.
+// resize changes the size of the content. If it grows, zeros are added at the end.
 func (c *content) resize(size int) {
 	c.data = append(c.data[:min(size, len(c.data))], make([]byte, max(0, size-len(c.data)))...)
 }
@@ -229,7 +229,7 @@ func (f *crashFile) Sync() error {
 // reordered, in place of a percentage, means that every other write was kept.
 const reordered = -1
 
-// found returns the content after a crash that kept a percentage of what was not synced.
+// found returns the content after a crash that kept the given percentage of the unsynced data.
 func (c *content) found(percent int) []byte {
 	same := 0
 	for same < min(len(c.data), len(c.synced)) && c.data[same] == c.synced[same] {
@@ -247,8 +247,8 @@ func (c *content) found(percent int) []byte {
 	return c.data[:n]
 }
 
-// reordered returns the content after a crash that kept every other write,
-// beginning with the last, because blocks reach the disk in any order.
+// reordered returns the content after a crash that kept every other write, counted back from the
+// last one. This can happen because blocks reach the disk in any order.
 func (c *content) reordered() []byte {
 	found := slices.Clone(c.data)
 	for i, w := range c.writes {
@@ -264,7 +264,7 @@ func (c *content) reordered() []byte {
 	return found
 }
 
-// worlds returns directories with what may be found after the crash.
+// worlds returns directories that hold the states the disk may be in after the crash.
 func (d *crashDisk) worlds(t *testing.T) map[string]string {
 	dirs := make(map[string]string)
 	for name, w := range d.found() {
@@ -274,9 +274,10 @@ func (d *crashDisk) worlds(t *testing.T) map[string]string {
 	return dirs
 }
 
-// found returns what may be found after the crash: the durable names, the durable names without
-// those removed since, or all names; and of each file, what was synced and either nothing, half,
-// every other write or all of the rest. If only the process ended, all names and all data remain.
+// found returns the states the disk may be in after the crash. The names are the durable ones, the
+// durable ones without those removed since, or all names. Each file contains what was synced, plus
+// none, half, every other write or all of the rest. If only the process ended, all names and all
+// data remain.
 func (d *crashDisk) found() map[string]world {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -294,7 +295,7 @@ func (d *crashDisk) found() map[string]world {
 	return worlds
 }
 
-// world returns the tree after a crash that kept a percentage of what was not synced.
+// world returns the tree after a crash that kept the given percentage of the unsynced data.
 func (tr tree) world(percent int) world {
 	w := make(world)
 	for _, name := range slices.Sorted(maps.Keys(tr)) { // directories come before their contents

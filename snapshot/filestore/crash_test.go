@@ -22,9 +22,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// A script is the life of a run with two generations and several compactions. It
-// knows how many records were appended, how many the store has confirmed, and the
-// status of the run.
+// A script is the life of a run with two generations and several compactions. It knows how many
+// records were appended, how many of them the store has confirmed, and the status of the run.
 type script struct {
 	compactAtClose int64
 
@@ -60,7 +59,7 @@ func (sc *script) generation(t *testing.T, s *filestore.Store, end snapshot.Stat
 		if sc.err = j.Append(batch...); sc.err != nil {
 			return
 		}
-		filestore.WaitForCompaction(j) // so that operations come in the same order each time
+		filestore.WaitForCompaction(j) // so that operations always come in the same order
 		if sc.appended%4 != 0 {
 			continue
 		}
@@ -91,9 +90,9 @@ func TestNoCrashLosesConfirmedData(t *testing.T) {
 	}
 }
 
-// stopEverywhere stops the script with a crash at each operation, and checks the worlds that may be
-// found afterwards, or, without -long, half of them. It fails if the script has fewer compactions
-// than least.
+// stopEverywhere runs the script once for each of its operations, with a crash at that operation,
+// and checks the worlds that may be found afterwards or, without -long, half of them. It fails if
+// the script has fewer than least compactions.
 func stopEverywhere(t *testing.T, begin script, least int) {
 	whole := newCrashDisk(memoryDir(t), 1<<20)
 	sc := begin
@@ -139,7 +138,7 @@ func stopEverywhere(t *testing.T, begin script, least int) {
 	t.Logf("%d operations, %d worlds", operations, seen)
 }
 
-// check checks what a crash has left, and continues the run.
+// check checks what a crash has left behind, and continues the run.
 func (sc *script) check(t *testing.T, dir string) {
 	s := newFileStore(t, dir, filestore.WithWarnings(func(string, error) {}))
 	listed, err := s.List(t.Context(), snapshot.Filter{})
@@ -219,7 +218,7 @@ func TestANewJournalWaitsForTheSyncOfThePreviousOne(t *testing.T) {
 	require.NoError(t, closeAs(j, snapshot.StatusCompleted))
 }
 
-// A Create that was cut short leaves no run, and does not prevent a later one.
+// A Create that was cut short leaves no run and does not prevent a later Create.
 func TestAnUnfinishedCreateLeavesNoRun(t *testing.T) {
 	whole := createdFiles(t)
 	for cut := range len(whole) {
@@ -248,8 +247,7 @@ func TestAnUnfinishedCreateLeavesNoRun(t *testing.T) {
 	}
 }
 
-// A journal that lost confirmed data is damaged, and is not taken for an
-// unfinished Create.
+// A journal that lost confirmed data is treated as damaged, not as an unfinished Create.
 func TestACreatedRunThatLostItsEndIsDamaged(t *testing.T) {
 	dir := t.TempDir()
 	s := newFileStore(t, dir, filestore.WithCompactAtClose(1<<20))
@@ -264,7 +262,7 @@ func TestACreatedRunThatLostItsEndIsDamaged(t *testing.T) {
 	}
 }
 
-// createShort creates a run that is short enough for a journal.
+// createShort creates a run that is short enough to be stored as a journal.
 func createShort(t *testing.T, s *filestore.Store) {
 	t.Helper()
 	records := storetest.Records(1, 3)
@@ -280,7 +278,7 @@ func createShort(t *testing.T, s *filestore.Store) {
 	require.NoError(t, err)
 }
 
-// createdFiles returns the journal of such a run, without the zeros at its end.
+// createdFiles returns the journal of a run created by createShort, without the zeros at its end.
 func createdFiles(t *testing.T) []byte {
 	t.Helper()
 	dir := t.TempDir()

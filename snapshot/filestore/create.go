@@ -83,11 +83,11 @@ func (s *Store) isShort(run *snapshot.Run) bool {
 	return true
 }
 
-// createAsJournal writes a run as a journal, in which the run's first generation continues. The
-// file has its final name from the beginning, since with a temporary name the file system would
-// have to commit once more. If a crash leaves only a part of the file, that part does not count as
-// a run; see reading.cut. Therefore the name and the content can become durable in any order, and
-// one sync can be enough for both.
+// createAsJournal writes a run as a journal, to which the run's first generation continues to
+// append. The file has its final name from the beginning, because a rename would cost the file
+// system another commit. If a crash leaves only part of the file, that part does not count as a
+// run; see reading.cut. Therefore the name and the content can become durable in any order, and a
+// single sync can be enough for both.
 func (d *runDir) createAsJournal(run *snapshot.Run) (closedEnd, error) {
 	w, err := createFrames(d.disk, d.path(journalName(firstJournal)), true, &header{carried: run.LastSeq, info: run.Info})
 	if err != nil {
@@ -122,8 +122,8 @@ func (d *runDir) syncDirs() error {
 	return d.store.syncRuns()
 }
 
-// syncRuns makes the names of all runs' directories durable. Callers that arrive during a sync share
-// the next one. New has already synced the name of the directory that contains them.
+// syncRuns makes the names of all run directories durable. Callers that arrive during a sync share
+// the next one. The name of the directory that contains them was already synced by New.
 func (s *Store) syncRuns() error {
 	return s.runs.do(func() error { return s.disk.SyncDir(s.path("runs")) })
 }

@@ -24,9 +24,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// crashedRun returns the files of a run whose process has ended without closing it: a
-// snapshot with 6 records, and a journal with 9. Records up to 12 were synced. The zeros
-// at the end of the journal are cut off.
+// crashedRun returns the files of a run whose process ended without closing it: a snapshot with 6
+// records, and a journal with 9. Records up to 12 were synced. The zeros at the end of the journal
+// are cut off.
 func crashedRun(t testing.TB) (files map[string][]byte) {
 	t.Helper()
 	dir := memoryDir(t)
@@ -81,7 +81,7 @@ func readRun(t testing.TB, dir string) map[string][]byte {
 	return files
 }
 
-// A place is a directory for a run whose files are replaced again and again.
+// A place is a directory for a run whose files are replaced repeatedly.
 type place struct {
 	dir   string
 	store *filestore.Store
@@ -112,9 +112,9 @@ func (p place) change(t testing.TB, name string, data []byte) {
 	require.NoError(t, os.WriteFile(filepath.Join(p.dir, "runs", "run", name), data, 0o600))
 }
 
-// load loads the run and returns the number of its records, and whether it is
-// damaged. The test fails unless the records are a prefix of those that were
-// appended and the error says where the damage is.
+// load loads the run. It returns the number of its records and whether it is damaged. The test
+// fails unless the records are a prefix of those that were appended and the error says where the
+// damage is.
 func (p place) load(t testing.TB, file string) (n int, damaged bool) {
 	t.Helper()
 	run, err := p.store.Load(t.Context(), "run")
@@ -155,7 +155,7 @@ func TestAJournalCutAnywhereLoadsItsWholeFrames(t *testing.T) {
 	offsets := filestore.Frames(journal)
 	require.Len(t, offsets, 7, "a header and six appends")
 	ends := slices.Concat(offsets[1:], []int64{int64(len(journal))})
-	counts := []int{6, 8, 9, 11, 12, 14, 15} // records up to the end of each frame
+	counts := []int{6, 8, 9, 11, 12, 14, 15} // number of records up to the end of each frame
 	p := newPlace(t)
 	for cut := range journal {
 		if !testkit.Sampled(cut) {
@@ -195,12 +195,12 @@ func TestAJournalCutAnywhereLoadsItsWholeFrames(t *testing.T) {
 	}
 }
 
-// Each byte is changed in two ways, or, without -long, in one of them.
+// Each byte is changed in two ways or, without -long, in only one of them.
 func TestAnyChangedByteIsFoundOrCutOff(t *testing.T) {
 	t.Parallel()
 	files := crashedRun(t)
 	offsets := filestore.Frames(files[journalFile])
-	synced := offsets[5] // the offset of the first frame that was not synced
+	synced := offsets[5] // offset of the first frame that was not synced
 	files[journalFile] = append(files[journalFile], make([]byte, 20)...)
 	end := int64(len(files[journalFile]) - 20)
 	p := newPlace(t)
@@ -311,7 +311,7 @@ func TestAFrameInsideARecordIsIgnored(t *testing.T) {
 	j, err := s.Open(t.Context(), "run", snapshot.OpenOptions{Create: true})
 	require.NoError(t, err)
 	records := storetest.Records(1, 2)
-	records[1].Detail.Output = slices.Concat(journal, journal) // a tool has read the journal of a run
+	records[1].Detail.Output = slices.Concat(journal, journal) // as if a tool had read a run's journal
 	require.NoError(t, j.Append(records[0]))
 	require.NoError(t, j.Append(records[1]))
 	filestore.Abandon(j)
@@ -454,7 +454,7 @@ func TestARepairedRunThatLostRecordsChangesItsStatus(t *testing.T) {
 	} {
 		records := append(storetest.Records(1, n), ending...)
 		files := endedRun(t, records, ended)
-		behind := bytes.LastIndex(files[snapshotFile], []byte("\xa6values")) // the end of the records
+		behind := bytes.LastIndex(files[snapshotFile], []byte("\xa6values")) // where the records end
 		require.Positive(t, behind)
 		size := len(files[snapshotFile])
 		part := func(of float64) int { return int(of * float64(behind)) }
@@ -529,7 +529,7 @@ func TestRepairKeepsWhatComesBeforeARecordThatCannotBeDecoded(t *testing.T) {
 	for _, r := range storetest.Records(7, 3) {
 		encoded, err := snapshot.AppendRecord([]byte{2}, &r)
 		require.NoError(t, err)
-		if r.Seq == 8 { // its time becomes a float, in a frame with the right checksum
+		if r.Seq == 8 { // turn its time into a float, in a frame with the right checksum
 			at := bytes.IndexByte(encoded, 0xcf)
 			require.Positive(t, at)
 			encoded[at] = 0xcb
@@ -644,7 +644,7 @@ func fuzzInterpret(t *testing.T, compacted, journal []byte) {
 		require.Equal(t, "run", rec.RunID)
 		again, err := run.Record(seq)
 		require.NoError(t, err)
-		want, wantErr := snapshot.AppendRecord(nil, &rec) // encoded records are compared, because NaN is not equal to itself
+		want, wantErr := snapshot.AppendRecord(nil, &rec) // compare encoded records, because NaN is not equal to itself
 		got, gotErr := snapshot.AppendRecord(nil, &again)
 		require.Equal(t, want, got)
 		require.Equal(t, wantErr, gotErr)
@@ -676,7 +676,7 @@ func TestCoveredJournalsAreNotRead(t *testing.T) {
 	require.Greater(t, len(names(t, filepath.Join(dir, "runs", "run"))), 5)
 }
 
-// A file system that lost the blocks at the end of a snapshot leaves a hole.
+// If a file system loses the blocks at the end of a snapshot, a hole remains.
 func TestRepairKeepsWhatComesBeforeTheHoleAtTheEndOfASnapshot(t *testing.T) {
 	const n = 3000
 	files := endedRun(t, storetest.Records(1, n), snapshot.StatusCompleted)

@@ -12,9 +12,9 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// Delete implements [snapshot.Store]. It first moves the run to the trash, so that the run is gone at
-// once, and then removes the files. If the process ends before they are removed, a later Delete of
-// any run removes them, once they have been in the trash for more than an hour.
+// Delete implements [snapshot.Store]. It first moves the run to the trash, so that the run is gone
+// at once, and then removes the files. If the process ends before they are removed, a later Delete
+// of any run removes them once they have been in the trash for more than an hour.
 func (s *Store) Delete(ctx context.Context, runID string) error {
 	d, err := s.checkedDir(ctx, runID)
 	if err != nil {
@@ -50,7 +50,7 @@ func (d *runDir) exists() (bool, error) {
 	entries, err := d.disk.ReadDir(d.path())
 	for _, e := range entries {
 		switch name := e.Name(); {
-		case name == lockName, name == inboxName, filepath.Ext(name) == tmpSuffix: // files that a crash has left
+		case name == lockName, name == inboxName, filepath.Ext(name) == tmpSuffix: // files that a crash left behind
 		case name == metaName:
 			if m, err := d.readMeta(); err != nil || m.isWhole {
 				return true, err
@@ -102,8 +102,8 @@ func (d *runDir) discard(l *fileLock) error {
 	return removeAll(bin)
 }
 
-// removeAll removes a directory in the trash. It tries again if a message was added in the meantime
-// by a Post that began before the run was moved.
+// removeAll removes a directory in the trash. It tries again if a Post that began before the run
+// was moved has added a message in the meantime.
 func removeAll(dir string) error {
 	err := os.RemoveAll(dir)
 	for range 100 {

@@ -18,7 +18,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// ended stores completed runs, with a message in each inbox.
+// ended stores completed runs, each with a message in its inbox.
 func ended(t testing.TB, s *filestore.Store, n int) (ids []string) {
 	t.Helper()
 	for k := range n {
@@ -43,7 +43,7 @@ func requireNothingLeft(t testing.TB, dir string) {
 	}
 }
 
-// beaten reports whether err says that another caller is deleting the run, or has deleted it.
+// beaten reports whether err means that another caller is deleting or has deleted the run.
 func beaten(err error) bool {
 	return errors.Is(err, snapshot.ErrNotFound) || errors.Is(err, snapshot.ErrLocked)
 }

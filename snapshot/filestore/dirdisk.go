@@ -15,10 +15,10 @@ type dirOpener interface {
 	In(dir *os.Root, path string) disk
 }
 
-// A dirDisk is a disk for the files in an open directory. Their names are paths, as for other disks,
-// but the path of the directory is not looked up again. If the directory is moved, a dirDisk works on
-// the files that were moved with it, and never on files in a directory that has taken its place since.
-// Mkdir and Link look up paths.
+// A dirDisk is a disk for the files in an open directory. Their names are paths, as for other
+// disks, but the path of the directory is not looked up again. If the directory is moved, a dirDisk
+// still accesses the files that moved with it, and never files in a directory that has since taken
+// its place. Mkdir and Link look up paths.
 type dirDisk struct {
 	osDisk
 	dir  *os.Root
@@ -37,7 +37,7 @@ func (d dirDisk) Open(name string) (openFile, int64, error) {
 }
 
 func (d dirDisk) ReadDir(name string) ([]fs.DirEntry, error) {
-	f, err := d.openFile(name, os.O_RDONLY|noWait, 0) // noWait: the name may belong to a pipe
+	f, err := d.openFile(name, os.O_RDONLY|noWait, 0) // noWait because the name may refer to a pipe
 	if err != nil {
 		return nil, err
 	}
@@ -81,8 +81,8 @@ func (d dirDisk) SyncDir(name string) error {
 	return errors.Join(d.syncs.sync(f, (*os.File).Sync), f.Close())
 }
 
-// openAs is like the function openAs. A Root follows links within its directory, so the name must
-// be looked up, too.
+// openAs is like the function openAs. A Root follows links within its directory, so the name itself
+// must also be looked up.
 func (d dirDisk) openAs(name string, flags int) (*os.File, fs.FileInfo, error) {
 	f, err := d.openFile(name, flags|noFollow, 0o600)
 	if info, lstat := d.dir.Lstat(d.rel(name)); lstat == nil && info.Mode()&fs.ModeSymlink != 0 {
@@ -109,7 +109,7 @@ func (d dirDisk) rel(name string) string {
 	return rel
 }
 
-// named returns err with the whole path of a file, since a Root reports only the name of the file
+// named returns err with the full path of a file, because a Root reports only the file's name
 // within its directory.
 func named(op, name string, err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {

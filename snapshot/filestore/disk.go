@@ -13,17 +13,17 @@ import (
 )
 
 // disk provides the operations with which a store reads and changes files. Tests replace it with a
-// disk that fails or that simulates a crash. A run's lock file is used without it, as are calls
+// disk that fails or that simulates a crash. It is not used for a run's lock file, nor for calls
 // that only look up a name, such as Lstat.
 type disk interface {
-	Open(name string) (openFile, int64, error) // opens a file for reading, and returns its size; fails for a link or a pipe
+	Open(name string) (openFile, int64, error) // opens a file for reading and returns its size; fails for a link or a pipe
 	ReadDir(name string) ([]fs.DirEntry, error)
 	Create(name string) (diskFile, error)      // creates a file for writing, with mode 0600; removes an existing file with that name first
 	OpenToWrite(name string) (diskFile, error) // opens an existing file
 	Rename(from, to string) error
 	Link(from, to string) error // gives a file a second name, which must be free
 	Remove(name string) error
-	Mkdir(name string) error   // creates a directory with mode 0700, unless it exists
+	Mkdir(name string) error   // creates a directory with mode 0700 if it does not exist
 	SyncDir(name string) error // makes the names in the directory durable
 
 	// SyncTogether makes everything durable that was written to f's file system before the call, if
@@ -31,14 +31,14 @@ type disk interface {
 	SyncTogether(f diskFile) bool
 }
 
-// openFile is a file that is open for reading.
+// openFile is a file opened for reading.
 type openFile interface {
 	source
 	Stat() (fs.FileInfo, error)
 	Close() error
 }
 
-// diskFile is a file that is open for writing.
+// diskFile is a file opened for writing.
 type diskFile interface {
 	lockable
 	WriteAt(data []byte, offset int64) (int, error)
@@ -104,7 +104,7 @@ func (osDisk) Mkdir(name string) error {
 		if err := checkDir(name); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		// The directory existed, but was removed before checkDir looked at it: try again.
+		// The directory existed, but was removed before checkDir could look at it: try again.
 	}
 }
 
@@ -142,8 +142,8 @@ func checkDir(name string) error {
 	return nil
 }
 
-// createNew creates a file with the functions open and remove. It never opens an existing file, which
-// could be a link, or a pipe that nobody reads.
+// createNew creates a file by means of the functions open and remove. It never opens an existing
+// file, because that could be a link, or a pipe that nobody reads.
 func createNew(name string, open func(string, int, fs.FileMode) (*os.File, error), remove func(string) error) (*os.File, error) {
 	const how = os.O_CREATE | os.O_EXCL | os.O_WRONLY | noFollow
 	f, err := open(name, how, 0o600)
@@ -162,8 +162,8 @@ func openAs(name string, flags int) (*os.File, fs.FileInfo, error) {
 	return regular(name, f, err)
 }
 
-// regular returns a file that was just opened, and describes it. If the file could not be opened or is
-// not a regular file, regular returns an error.
+// regular returns a file that was just opened, and its FileInfo. If the file could not be opened or
+// is not a regular file, regular returns an error.
 func regular(name string, f *os.File, err error) (*os.File, fs.FileInfo, error) {
 	switch {
 	case errors.Is(err, syscall.ELOOP):
@@ -184,7 +184,7 @@ func regular(name string, f *os.File, err error) (*os.File, fs.FileInfo, error) 
 	return f, info, nil
 }
 
-// readFile reads a file. It returns an error if the file has more than limit bytes.
+// readFile reads a file. It returns an error if the file is larger than limit bytes.
 func readFile(d disk, name string, limit int64) ([]byte, error) {
 	f, size, err := d.Open(name)
 	if err != nil {
@@ -197,7 +197,7 @@ func readFile(d disk, name string, limit int64) ([]byte, error) {
 	return readAll(f, size)
 }
 
-// readAll reads a file with the given size. If the file has become shorter, readAll returns fewer
+// readAll reads a file of the given size. If the file has become shorter, readAll returns fewer
 // bytes.
 func readAll(f io.ReaderAt, size int64) ([]byte, error) {
 	data := make([]byte, size)
@@ -209,9 +209,9 @@ func readAll(f io.ReaderAt, size int64) ([]byte, error) {
 }
 
 // maxHoles is the maximum total size of the holes in a file, unless the file has more data than
-// holes. A file of several terabytes that is a single hole needs no space on the disk, and must not
-// make its reader allocate that much memory. The files of a store have holes at the end, in space
-// that was allocated and is not used yet, and where the file system turns zeros into holes.
+// holes. A file of several terabytes that is a single hole uses no disk space, and must not make
+// its reader allocate that much memory. In a store, files have holes at the end, in space that is
+// allocated but not yet used, and wherever the file system turns zeros into holes.
 const maxHoles = 64 << 20
 
 // readable returns the offset at which the data of a file ends, and true. If the holes in the file
@@ -234,7 +234,7 @@ func readable(f source, size int64) (upTo int64, all bool) {
 }
 
 // replace writes a file under the name tmp and then renames it to name. Whatever happens, the file
-// called name has either its old content or the whole new content. When replace returns without an
+// called name has either its old content or all of the new content. When replace returns without an
 // error, the new content and the name are durable.
 func replace(d disk, tmp, name string, content io.WriterTo) (size int64, err error) {
 	if size, err = writeSynced(d, tmp, content); err != nil {
@@ -288,7 +288,7 @@ func writeAt(f diskFile, data []byte, offset int64) error {
 	return err
 }
 
-// remove removes a file, if it exists.
+// remove removes a file if it exists.
 func remove(d disk, name string) error {
 	if err := d.Remove(name); !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// allocate reserves disk space for size bytes at offset. They read as zeros.
+// allocate reserves disk space for size bytes at offset. These bytes read as zeros.
 func allocate(f *os.File, offset, size int64) error {
 	err := retryEINTR(func() error { return syscall.Fallocate(int(f.Fd()), 0, offset, size) })
 	if errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOSYS) {
@@ -15,8 +15,8 @@ func allocate(f *os.File, offset, size int64) error {
 	return err
 }
 
-// syncData is like fsync, but does not sync the file's times. It syncs the file's size if that has
-// changed.
+// syncData is like fsync, but does not sync the file's times. It syncs the file's size if the size
+// has changed.
 func syncData(f *os.File) error {
 	if err := retryEINTR(func() error { return syscall.Fdatasync(int(f.Fd())) }); err != nil {
 		return &os.PathError{Op: "fdatasync", Path: f.Name(), Err: err}
@@ -34,8 +34,8 @@ func retryEINTR(f func() error) error {
 
 const seekData, seekHole = 3, 4 // arguments of lseek(2)
 
-// nextData returns where the next data in a sparse file may begin, at offset
-// or later. If only a hole follows, it returns size.
+// nextData returns the first offset, from the given one on, at which data in a sparse file may
+// begin. If only a hole follows, it returns size.
 func nextData(f *os.File, offset, size int64) int64 {
 	at, err := syscall.Seek(int(f.Fd()), offset, seekData)
 	switch {
@@ -47,8 +47,8 @@ func nextData(f *os.File, offset, size int64) int64 {
 	return max(at, offset)
 }
 
-// nextHole returns where the next hole begins, at offset or later. The end of the file counts as a
-// hole.
+// nextHole returns the first offset, from the given one on, at which a hole begins. The end of the
+// file counts as a hole.
 func nextHole(f *os.File, offset, size int64) int64 {
 	at, err := syscall.Seek(int(f.Fd()), offset, seekHole)
 	if err != nil || at <= offset {

@@ -5,8 +5,8 @@ package filestore
 import "syscall"
 
 // noWait makes open return at once for a pipe. The Go runtime does not use its poller for a file
-// that was opened with this flag.
+// opened with this flag.
 const noWait = syscall.O_NONBLOCK
 
-// noFollow makes open fail for a link, and return at once for a pipe.
+// noFollow makes open fail for a link and return at once for a pipe.
 const noFollow = syscall.O_NOFOLLOW | syscall.O_NONBLOCK

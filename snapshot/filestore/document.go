@@ -13,16 +13,15 @@ import (
 	"github.com/reprise-go/reprise/snapshot/internal/blocks"
 )
 
-// A document reads parts of a file that [snapshot.Run.WriteTo] has written. It reads one block at a
-// time. It is not safe for concurrent use. If the file is damaged, the error is errUnclear, and
+// A document reads parts of a file written by [snapshot.Run.WriteTo], one block at a time. It is
+// not safe for concurrent use. If the file is damaged, the error is errUnclear, and
 // [snapshot.Decode] reports what is wrong.
 type document struct {
 	info   snapshot.Info
 	blocks *blocks.Reader
 }
 
-// openDocument reads the beginning of a document with the given size, and its table of
-// checksums.
+// openDocument reads the beginning of a document of the given size, and its table of checksums.
 func openDocument(in io.ReaderAt, size int64) (*document, error) {
 	r, err := blocks.NewReader(in, size)
 	if err != nil {
@@ -48,8 +47,8 @@ func unclear(err error) error {
 	return err
 }
 
-// infoOf reads the block before the first record. The block contains the pairs of the info
-// and, at its end, the head of the array of records.
+// infoOf reads the block before the first record. The block contains the pairs of the info and ends
+// with the head of the array of records.
 func infoOf(head []byte) (snapshot.Info, error) {
 	if !snapshot.IsDocument(head) {
 		return snapshot.Info{}, errUnclear
@@ -89,7 +88,7 @@ func isArrayHead(data []byte, n uint64) bool {
 	return bytes.Equal(data, w.Finish())
 }
 
-// recordsAfter yields the records with numbers above seq. It reads the blocks that contain
+// recordsAfter yields the records with numbers greater than seq. It reads the blocks that contain
 // these records, and a few others to locate them.
 func (d *document) recordsAfter(seq uint64) iter.Seq2[record.Record, error] {
 	return func(yield func(record.Record, error) bool) {
@@ -97,7 +96,7 @@ func (d *document) recordsAfter(seq uint64) iter.Seq2[record.Record, error] {
 			return
 		}
 		i, err := d.find(seq + 1)
-		next := uint64(0) // the number of the next record; 0 before the first, when it is not known
+		next := uint64(0) // number of the next record; 0 while unknown, before the first
 		for ; err == nil && i < d.blocks.Len()-1; i++ {
 			var data []byte
 			if data, err = d.blocks.Block(i); err != nil {
@@ -123,8 +122,8 @@ func (d *document) recordsAfter(seq uint64) iter.Seq2[record.Record, error] {
 }
 
 // cut removes the first record from data and returns it. The record must have the number next,
-// unless next is 0. Only records with numbers above after are decoded; of the others, cut returns
-// only the number.
+// unless next is 0. Only records with numbers greater than after are decoded; for the others, cut
+// returns only the number.
 func (d *document) cut(data []byte, next, after uint64) (rec record.Record, rest []byte, err error) {
 	encoded, seq, rest, err := snapshot.CutRecord(data)
 	if err != nil || next != 0 && seq != next {
@@ -140,8 +139,8 @@ func (d *document) cut(data []byte, next, after uint64) (rec record.Record, rest
 	return rec, rest, nil
 }
 
-// find returns the index of the block that contains the record seq, that is, the last block whose
-// first record is at or before seq. The first and last blocks contain no records.
+// find returns the index of the block that contains record seq: the last block whose first record
+// is at or before seq. The first and last blocks contain no records.
 func (d *document) find(seq uint64) (int, error) {
 	var failed error
 	after := sort.Search(d.blocks.Len()-2, func(i int) bool {

@@ -51,7 +51,7 @@ func TestErrorsNameTheRunTheFileAndTheRemedy(t *testing.T) {
 	}
 }
 
-// encoded returns the encoded record with that number.
+// encoded returns the encoded record with the given number.
 func encoded(t *testing.T, seq uint64) []byte {
 	t.Helper()
 	data, err := snapshot.AppendRecord(nil, &storetest.Records(seq, 1)[0])

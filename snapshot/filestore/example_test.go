@@ -34,7 +34,7 @@ func Example() {
 	if err := j.Append(started); err != nil {
 		panic(err)
 	}
-	if err := j.Sync(ctx, 1); err != nil { // from now on the record survives a power cut
+	if err := j.Sync(ctx, 1); err != nil { // from now on, the record survives a power cut
 		panic(err)
 	}
 	if err := j.Close(ctx, snapshot.End{Status: snapshot.StatusPaused}); err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// A countingDisk counts the files that are opened and the bytes that are read.
+// A countingDisk counts the files opened and the bytes read.
 type countingDisk struct {
 	filestore.Disk
 	opened, others atomic.Int64 // meta files, and other files
@@ -52,13 +52,13 @@ func (f countingFile) ReadAt(data []byte, offset int64) (int, error) {
 	return n, err
 }
 
-// A stretch is data at an offset of a file.
+// A stretch is data at an offset in a file.
 type stretch struct {
 	at   int64
 	data []byte
 }
 
-// sparse writes a file of that size with holes between the stretches.
+// sparse writes a file of the given size with holes between the stretches.
 func sparse(t testing.TB, name string, size int64, stretches ...stretch) {
 	t.Helper()
 	require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o700))
@@ -108,7 +108,7 @@ func TestNoFileCanExhaustAReader(t *testing.T) {
 	}
 	short, least := filestore.FramesOf(0, noRecords...), filestore.FramesOf(0, smallest...)
 	promised := document[:len(document)/2]
-	var heads []stretch // heads of long frames, outside of any frame
+	var heads []stretch // heads of long frames that are not inside another frame
 	for at := int64(1000); at < dense/4; at += 16 {
 		heads = append(heads, stretch{at, headOf(at, gigabyte-1)})
 	}
@@ -154,7 +154,7 @@ func TestNoFileCanExhaustAReader(t *testing.T) {
 				continue
 			}
 			t.Run(name+" as "+file, func(t *testing.T) {
-				p := place{dir: t.TempDir()} // on the disk, as memory may be small
+				p := place{dir: t.TempDir()} // on disk, because memory may be scarce
 				disk := &countingDisk{Disk: fastDisk{filestore.OSDisk}}
 				s := newFileStore(t, p.dir, filestore.WithDisk(disk), filestore.WithWarnings(func(string, error) {}))
 				p.write(t, run, "", nil)
@@ -204,11 +204,11 @@ func TestNoFileCanExhaustAReader(t *testing.T) {
 	}
 }
 
-// requireBounded requires that what f reads and allocates is limited by the amount of
-// data, however large a file seems to be.
+// requireBounded requires that the amount f reads and allocates is bounded by the amount of data,
+// however large a file appears to be.
 func requireBounded(t *testing.T, disk *countingDisk, what string, data int64, f func()) {
 	t.Helper()
-	const least = 160 << 20 // twice the maximum size of holes
+	const least = 160 << 20 // twice the maximum total size of the holes in a file
 	disk.read.Store(0)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -12,7 +12,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// What the tests of the store need besides the API.
+// What the store's tests need in addition to the API.
 
 type (
 	Disk      = disk
@@ -24,7 +24,7 @@ type (
 // OSDisk is the disk that stores use.
 var OSDisk Disk = osDisk{}
 
-// WithDisk makes a store use another disk.
+// WithDisk makes a store use the given disk.
 func WithDisk(d Disk) Option { return func(s *Store) { s.disk = d } }
 
 // WithCompactFrom sets the size above which journals are compacted.
@@ -47,13 +47,13 @@ func Abandon(j snapshot.Journal) {
 	})
 }
 
-// DirName is the name of the directory of a run.
+// DirName returns the name of a run's directory.
 var DirName = dirName
 
 // RunIDOf returns the run ID for the name of a directory.
 var RunIDOf = runIDOf
 
-// Frames returns the offsets of the frames of a file.
+// Frames returns the offsets of the frames in a file.
 func Frames(data []byte) (offsets []int64) {
 	for f := range frameReaderOf("", data).frames() {
 		offsets = append(offsets, f.offset)
@@ -61,7 +61,7 @@ func Frames(data []byte) (offsets []int64) {
 	return offsets
 }
 
-// Bodies returns the payloads of the frames of a file.
+// Bodies returns the payloads of the frames in a file.
 func Bodies(data []byte) (bodies [][]byte) {
 	for f := range frameReaderOf("", data).frames() {
 		bodies = append(bodies, append([]byte{byte(f.kind)}, f.body...))
@@ -69,8 +69,8 @@ func Bodies(data []byte) (bodies [][]byte) {
 	return bodies
 }
 
-// FramesOf returns a frame for each payload that is not empty. The frames are for a file that is on
-// the disk up to the offset synced.
+// FramesOf returns a frame for each nonempty payload. The frames are for a file that is on disk up
+// to the offset synced.
 func FramesOf(synced int64, payloads ...[]byte) (out []byte) {
 	for _, p := range payloads {
 		if len(p) > 0 {
@@ -100,8 +100,7 @@ func ShareLock(t testing.TB, name string) (release func()) {
 	return func() { _ = f.Close() }
 }
 
-// IsNamed opens a lock file, calls f, and reports whether the file still has the
-// name.
+// IsNamed opens a lock file, calls f, and reports whether the opened file still has that name.
 func IsNamed(t testing.TB, name string, f func()) bool {
 	l, err := openLock(name)
 	if err != nil {
@@ -120,7 +119,7 @@ func IsNamed(t testing.TB, name string, f func()) bool {
 	return named
 }
 
-// EncodeMessage returns the contents of the file of a message.
+// EncodeMessage returns the contents of a message's file.
 func EncodeMessage(t testing.TB, runID string, m snapshot.Message) []byte {
 	data, err := encodeMessage(runID, &m)
 	if err != nil {
@@ -129,12 +128,11 @@ func EncodeMessage(t testing.TB, runID string, m snapshot.Message) []byte {
 	return data
 }
 
-// DecodeMessage reads the file of a message.
+// DecodeMessage reads a message's file.
 var DecodeMessage = decodeMessage
 
-// OnWatch makes the store call f before it asks the system to watch a directory.
-// Watching does not return before the system was asked. OnWatch must be called
-// before a run is opened.
+// OnWatch makes the store call f before it asks the system to watch a directory. Watching does not
+// return until the system has been asked. OnWatch must be called before a run is opened.
 func OnWatch(s *Store, f func()) {
 	s.notices.mkdir = func(name string) error {
 		f()
@@ -152,7 +150,7 @@ func Watching(s *Store) (n int, asked bool) {
 	return len(s.notices.notify), s.notices.watcher != nil
 }
 
-// Interpret returns the run in a snapshot and a journal; either may be nil.
+// Interpret returns the run in a snapshot and a journal, either of which may be nil.
 func Interpret(runID string, compacted, journal []byte) (*snapshot.Run, *snapshot.CorruptError, error) {
 	var l listing
 	files := make(memoryDisk)
@@ -203,7 +201,7 @@ func (memoryFile) ModTime() time.Time           { return time.Time{} }
 func (memoryFile) IsDir() bool                  { return false }
 func (memoryFile) Sys() any                     { return nil }
 
-// Compact starts a compaction, unless one is running.
+// Compact starts a compaction unless one is already running.
 func Compact(j snapshot.Journal) {
 	f := j.(*Journal)
 	f.mu.Lock()

@@ -27,19 +27,19 @@ var long = flag.Bool("long", false, "run the long form of the campaigns, see CON
 // A ledger holds what a store has confirmed, and what it may have done in addition.
 type ledger struct {
 	appended, promised int                     // numbers of records of the run
-	created            map[string]int          // number of records of each run that Create has stored
-	tried              map[string]int          // number of records of each run whose Create failed
+	created            map[string]int          // number of records of each run that Create stored
+	tried              map[string]int          // number of records of each run that Create failed to store
 	deleted            map[string]bool         // true if Delete succeeded, false if it failed
 	posted             map[string]bool         // messages, likewise
 	removed            map[string]bool         // messages, likewise
 	artifacts          map[string][]byte       // by reference
-	pinned             *bool                   // as confirmed; nil if unknown
-	statuses           map[snapshot.Status]int // the statuses that the run may have
+	pinned             *bool                   // the confirmed value; nil if unknown
+	statuses           map[snapshot.Status]int // statuses that the run may have
 	errs               []error
 }
 
-// fails notes an error from the store, and reports whether there was one. ErrNotFound is not noted
-// before a record was confirmed.
+// fails notes an error from the store and reports whether there was one. ErrNotFound is not noted
+// until a record has been confirmed.
 func (l *ledger) fails(err error) bool {
 	if err != nil && (l.promised > 0 || !errors.Is(err, snapshot.ErrNotFound)) {
 		l.errs = append(l.errs, err)
@@ -47,7 +47,7 @@ func (l *ledger) fails(err error) bool {
 	return err != nil
 }
 
-// exercise calls every method of a store that writes, and some that read. After a failure it
+// exercise calls all methods of a store that write, and some that read. After a failure, it
 // continues with the next step.
 func (l *ledger) exercise(ctx context.Context, t testing.TB, dir string, disk filestore.Disk) {
 	l.created, l.tried, l.deleted = make(map[string]int), make(map[string]int), make(map[string]bool)
@@ -83,14 +83,14 @@ func (l *ledger) exercise(ctx context.Context, t testing.TB, dir string, disk fi
 	l.fails(err)
 	_, err = s.GC(ctx, 0)
 	l.fails(err)
-	l.artifacts = nil // GC has removed them, as no record refers to them
+	l.artifacts = nil // GC has removed them because no record refers to them
 }
 
 // generation opens the run, appends to it, and closes it.
 func (l *ledger) generation(ctx context.Context, t testing.TB, s *filestore.Store, end snapshot.Status) {
 	j, err := s.Open(ctx, "run", snapshot.OpenOptions{Create: true})
 	if l.fails(err) {
-		l.statuses[snapshot.StatusInterrupted]++ // the generation may have begun
+		l.statuses[snapshot.StatusInterrupted]++ // the generation may have begun anyway
 		return
 	}
 	l.statuses = map[snapshot.Status]int{snapshot.StatusInterrupted: 1}
@@ -115,13 +115,13 @@ func (l *ledger) generation(ctx context.Context, t testing.TB, s *filestore.Stor
 		l.promised = l.appended
 	}
 	if err := closeAs(j, end); l.fails(err) {
-		l.statuses[end]++ // the status may be stored
+		l.statuses[end]++ // the status may have been stored
 		return
 	}
 	l.promised, l.statuses = l.appended, map[snapshot.Status]int{end: 1}
 }
 
-// concurrently does what other processes do with the run at the same time.
+// concurrently does with the run what other processes might do at the same time.
 func (l *ledger) concurrently(ctx context.Context, s *filestore.Store) {
 	data := bytes.Repeat([]byte("output"), 1+len(l.artifacts))
 	if ref, err := s.Put(ctx, data); !l.fails(err) {
@@ -166,8 +166,7 @@ func (l *ledger) create(ctx context.Context, t testing.TB, s *filestore.Store, i
 	l.created[id] = run.Len()
 }
 
-// check compares the files of the store with the ledger, on a disk that does not
-// fail.
+// check compares the files of the store with the ledger, using a disk that does not fail.
 func (l *ledger) check(ctx context.Context, t testing.TB, dir string) {
 	s := newFileStore(t, dir, filestore.WithWarnings(func(string, error) {}))
 	listed, err := s.List(ctx, snapshot.Filter{})
@@ -245,7 +244,7 @@ func (l *ledger) check(ctx context.Context, t testing.TB, dir string) {
 	}
 }
 
-// openFiles returns the files below dir that the process has open, on systems with /proc.
+// openFiles returns the files below dir that this process has open, on systems that have /proc.
 func openFiles(dir string) (open []string) {
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
@@ -317,7 +316,7 @@ func TestNoFailedSystemCallLosesConfirmedData(t *testing.T) {
 	}
 }
 
-// A run whose beginning failed does not exist, or can be opened.
+// A run whose beginning failed either does not exist or can be opened.
 func TestARunWhoseBeginningFailedIsNotDamaged(t *testing.T) {
 	begun := func(t *testing.T, disk *failingDisk) (dir string) {
 		dir = memoryDir(t)

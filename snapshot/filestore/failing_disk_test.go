@@ -9,10 +9,10 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// A failingDisk fails in a number of consecutive system calls.
+// A failingDisk makes a number of consecutive system calls fail.
 type failingDisk struct {
 	filestore.Disk
-	from, times int // number of the first call that fails, from 1; number of failures
+	from, times int // number of the first call that fails, counted from 1; number of failures
 	err         error
 
 	mu     sync.Mutex
@@ -167,7 +167,7 @@ func (f failingFile) Sync() error {
 	return f.DiskFile.Sync()
 }
 
-// Close closes the file whether it fails or not, as close(2) does.
+// Close closes the file even if it fails, as close(2) does.
 func (f failingFile) Close() error {
 	return errors.Join(f.disk.call("close", f.name), f.DiskFile.Close())
 }

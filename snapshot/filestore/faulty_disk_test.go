@@ -9,8 +9,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// A faultyDisk fails an operation on a file if its function for that operation returns an error for
-// the name.
+// A faultyDisk makes an operation on a file fail if the function for that operation returns an
+// error for the file's name.
 type faultyDisk struct {
 	filestore.Disk
 	open, create, write, sync, synced, rename, syncDir func(name string) error

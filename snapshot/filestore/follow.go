@@ -74,8 +74,8 @@ func (d *runDir) end(ctx context.Context, created time.Time) (snapshot.Info, err
 	return in.info, err
 }
 
-// skip moves the cursor to the last record that exists now. If the run is open, skip determines it
-// from the files, and otherwise from info.
+// skip moves the cursor to the last record that exists now. If the run is open, skip determines
+// that record from the files; otherwise, it uses info.
 func (s *stream) skip(ctx context.Context, info *snapshot.Info) {
 	generation := info.Generation
 	if s.cursor.Seq = math.MaxUint64; info.Open && s.advance(ctx) == nil {
@@ -87,27 +87,27 @@ func (s *stream) skip(ctx context.Context, info *snapshot.Info) {
 	s.cursor, s.needsCursor, s.mayBeOlder = snapshot.Cursor{Generation: generation, Seq: s.last}, true, true
 }
 
-// A stream yields the records of one run after a cursor. Each call to advance yields the
-// new records. A stream is not safe for concurrent use.
+// A stream yields the records of a run that follow a cursor. Each call to advance yields the new
+// records. A stream is not safe for concurrent use.
 //
 // If the files change in a way that the reader cannot follow, the stream reads the run again from
-// its beginning, but does not yield a record twice. If the files are in a state that no writer
-// leaves, the stream calls Load, which reports what is wrong.
+// its beginning, but does not yield any record twice. If the files are in a state that no writer
+// leaves behind, the stream calls Load, which reports what is wrong.
 type stream struct {
 	dir     *runDir
 	created time.Time // when the run was created; zero until that is known
 	yield   func(record.Record, error) bool
 
-	cursor      snapshot.Cursor // the last record that was yielded
+	cursor      snapshot.Cursor // the last record yielded
 	needsCursor bool            // the run must contain the record at the cursor
 	mayBeOlder  bool            // the record at the cursor may have a lower generation than the cursor
 
 	reader     reader
-	hasBegun   bool          // the records that existed at the beginning were read
-	isVerified bool          // the meta file cannot be trusted, but Load has succeeded
+	hasBegun   bool          // the records that existed at the beginning have been read
+	isVerified bool          // Load has succeeded, although the meta file cannot be trusted
 	info       snapshot.Info // the info from the files read so far
-	carried    uint64        // the journal that is being read was created with the records up to this number
-	last       uint64        // number of the last record that was read
+	carried    uint64        // the journal being read was created with the records up to this number
+	last       uint64        // number of the last record read
 	stopped    error         // why the stream stopped: errStopped, the context's cause, or an error about the cursor
 
 	known, generation uint64 // the files must contain the records and generations up to these numbers
@@ -145,7 +145,8 @@ func (s *stream) advance(ctx context.Context) error {
 	return s.load(ctx)
 }
 
-// errUnclear means that the files of a run are changing, or are in a state that no writer leaves.
+// errUnclear means that the files of a run are changing, or are in a state that no writer leaves
+// behind.
 var errUnclear = errors.New("snapshot: the run must be read as a whole")
 
 func (s *stream) read(ctx context.Context) error {
@@ -175,7 +176,7 @@ func (s *stream) read(ctx context.Context) error {
 	return nil
 }
 
-// begin prepares to read the run from its beginning. It reads the meta file, which specifies which
+// begin prepares to read the run from its beginning. It reads the meta file, which states which
 // records must be in the other files.
 func (s *stream) begin() error {
 	m, err := s.dir.readMeta()
@@ -201,7 +202,7 @@ func (s *stream) isOther(created time.Time) bool {
 	return !s.created.IsZero() && !created.Equal(s.created)
 }
 
-// load reads the run as a whole and yields the new records.
+// load reads the whole run and yields the new records.
 func (s *stream) load(ctx context.Context) error {
 	run, err := s.dir.store.Load(ctx, s.dir.runID)
 	switch {
@@ -222,7 +223,7 @@ func (s *stream) load(ctx context.Context) error {
 	return s.checkHasCursor()
 }
 
-// add yields the new records in a piece.
+// add yields the new records in a piece of a file.
 func (s *stream) add(p *piece) error {
 	switch p.kind {
 	case pieceSnapshot:
@@ -300,8 +301,8 @@ func (s *stream) addRecords(body []byte) error {
 	return nil
 }
 
-// firstSeq returns the number of the first record to decode. This is the record at the cursor, if it
-// must be checked, or else the one after it.
+// firstSeq returns the number of the first record to decode. This is the record at the cursor if
+// that record must be checked, or else the one after it.
 func (s *stream) firstSeq() uint64 {
 	if s.needsCursor && s.cursor.Seq > 0 || s.cursor.Seq == math.MaxUint64 {
 		return s.cursor.Seq
@@ -309,8 +310,8 @@ func (s *stream) firstSeq() uint64 {
 	return s.cursor.Seq + 1
 }
 
-// take yields a record, or checks it if it is the one at the cursor. Since all decoded records pass
-// through take, it detects every gap.
+// take yields a record or, if it is the one at the cursor, checks it. Because all decoded records
+// pass through take, it detects every gap.
 func (s *stream) take(rec record.Record) error {
 	c := &s.cursor
 	switch {
@@ -328,8 +329,7 @@ func (s *stream) take(rec record.Record) error {
 }
 
 // checkCursor returns ErrReset if rec, the record at the cursor, is not the record that the caller
-// has seen there. Records that were appended after a repair have a higher generation than all
-// records before it.
+// saw there. Records appended after a repair have a higher generation than all records before it.
 func (s *stream) checkCursor(rec *record.Record) error {
 	isOlder := s.mayBeOlder && rec.Generation < s.cursor.Generation
 	if s.cursor.Generation > 0 && rec.Generation != s.cursor.Generation && !isOlder {
@@ -339,7 +339,7 @@ func (s *stream) checkCursor(rec *record.Record) error {
 	return nil
 }
 
-// checkHasCursor returns ErrReset if the cursor is after the last record of the run.
+// checkHasCursor returns ErrReset if the cursor is beyond the last record of the run.
 func (s *stream) checkHasCursor() error {
 	if s.needsCursor && s.last < s.cursor.Seq {
 		s.stopped = errkind.New(snapshot.ErrReset, "snapshot: run %s: the cursor is at record %d, but the run has %d records", s.dir.runID, s.cursor.Seq, s.last)

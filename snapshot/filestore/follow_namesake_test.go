@@ -38,7 +38,7 @@ func TestFollowDoesNotTakeANamesakeForTheRun(t *testing.T) {
 	require.NoError(t, closeAs(j, snapshot.StatusCompleted))
 }
 
-// The system may give the files of the new run the inode numbers of the old ones.
+// The system may give the new run's files the inode numbers of the old run's files.
 func TestFollowSeesThatARunIsReplacedByOneThatIsCompactedLikeIt(t *testing.T) {
 	r := &changingRun{dir: t.TempDir()}
 	writer := newFileStore(t, r.dir)
@@ -55,7 +55,7 @@ func TestFollowSeesThatARunIsReplacedByOneThatIsCompactedLikeIt(t *testing.T) {
 				break
 			}
 			if rec.Seq == 5 {
-				d.at = d.steps + 1 // after the last read of its files
+				d.at = d.steps + 1 // after the last read of the run's files
 			}
 		}
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// follow follows the run up to the record last, and fails if a record is missing
-// or comes twice.
+// follow follows the run up to the record with number last, and fails if a record is missing or
+// appears twice.
 func follow(ctx context.Context, s *filestore.Store, last uint64) error {
 	want := uint64(1)
 	for rec, err := range s.Follow(ctx, "run", snapshot.Cursor{}) {
@@ -81,7 +81,7 @@ func TestFollowersMissNothingWhileTheWriterCompactsAllTheTime(t *testing.T) {
 		if now := strings.Join(runFiles(t, dir), " "); now != snapshots {
 			snapshots, compactions = now, compactions+1
 		}
-		if seq%(last/5) == 0 { // begins another generation now and then
+		if seq%(last/5) == 0 { // begin another generation now and then
 			require.NoError(t, closeAs(j, snapshot.StatusPaused))
 			j = begin(t, writer)
 		}

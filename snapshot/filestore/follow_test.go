@@ -19,7 +19,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// lines returns n log records with sequence numbers that begin at from.
+// lines returns n log records with consecutive sequence numbers, starting at from.
 func lines(from uint64, n int) (all []record.Record) {
 	for i := range n {
 		all = append(all, record.Record{
@@ -50,7 +50,7 @@ func TestFollowYieldsEveryRecordOnceWhileAnotherWrites(t *testing.T) {
 			if !assert.NoError(t, j.Append(lines(seq, n)...)) {
 				return
 			}
-			if seq += uint64(n); seq%2000 < 7 { // begins another generation now and then
+			if seq += uint64(n); seq%2000 < 7 { // begin another generation now and then
 				assert.NoError(t, closeAs(j, snapshot.StatusInterrupted))
 				if j, err = writer.Open(context.WithoutCancel(t.Context()), "r", snapshot.OpenOptions{}); !assert.NoError(t, err) {
 					return
@@ -138,8 +138,8 @@ func TestFollowReportsDamage(t *testing.T) {
 	}
 }
 
-// requireFollowNotices requires that Follow reports a synced frame that was
-// changed before it was read.
+// requireFollowNotices requires Follow to report a synced frame that was changed before Follow read
+// it.
 func requireFollowNotices(t *testing.T, change string, at int64) {
 	dir := t.TempDir()
 	store, err := filestore.New(dir)
@@ -208,8 +208,8 @@ func TestWatchYieldsRunsThatBegin(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	opened, seen := make(chan snapshot.Journal, 1), 0
-	// The first run exists when Watch begins; the second begins while the event
-	// of the first is handled.
+	// The first run exists when Watch begins; the second begins while the event for the first is
+	// being handled.
 	begin := func(runID string) {
 		j, err := store.Open(t.Context(), runID, snapshot.OpenOptions{Create: true})
 		require.NoError(t, err)

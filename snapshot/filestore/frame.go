@@ -22,17 +22,17 @@ import (
 //	payload   1 byte for the kind of the frame, and then its content
 //
 // All numbers are big-endian. The check includes the offset, so that a frame is valid only where it
-// was written. It is not valid inside a payload, such as that of a tool that has read a journal, or
-// in a block that the file system has misplaced. The head has its own check, so that a search for
+// was written. It is not valid inside a payload, such as the output of a tool that read a journal,
+// or in a block that the file system misplaced. The head has its own check, so that a search for
 // frames reads every byte only once, whatever the file contains.
 //
-// Zeros may follow the last frame, in space that was allocated and is not used yet.
+// The last frame may be followed by zeros, in space that is allocated but not yet used.
 //
-// After a crash, any blocks that were not synced may be missing. The end of the file is then not a
-// frame, or has holes. Such a torn end is not damage, since no Sync has returned for it. Damage is
-// in a part that was synced. If the bytes at offset x are not a frame, they were synced if the
-// offset of a later frame, minus its unsynced, is above x. Otherwise these bytes and all bytes after
-// them are a torn end.
+// After a crash, any blocks that were not synced may be missing. The file then ends with bytes that
+// are not a frame, or with holes. Such a torn end is not damage, because no Sync has returned for
+// it. Only a part that was synced can be damaged. If the bytes at offset x are not a frame, they
+// were synced if the offset of a later frame, minus the frame's unsynced, is greater than x.
+// Otherwise, these bytes and all bytes after them are a torn end.
 const (
 	frameHead  = 16
 	maxPayload = 1 << 30 // the maximum size of a payload, in bytes
@@ -58,9 +58,9 @@ type header struct {
 	info    snapshot.Info
 }
 
-// closedEnd specifies where the journal of a closed run ends. Everything before the end is on the
-// disk. If end is 0, the journal was compacted, and the snapshot with its number contains the whole
-// run. While the run is open, both fields are 0 and mean nothing.
+// closedEnd specifies where the journal of a closed run ends. Everything before that end is on
+// disk. If end is 0, the journal was compacted, and the snapshot with the journal's number contains
+// the whole run. While the run is open, both fields are 0 and have no meaning.
 type closedEnd struct {
 	journal uint64 // number of the journal
 	end     int64
@@ -68,10 +68,10 @@ type closedEnd struct {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// headChecksum returns the check for a frame with the given offset and head. The check is a checksum
-// of the offset, in big-endian order, and of the head except its first field, the check itself.
-// headChecksum adds the offset's bytes one by one, since a slice of them would have to be allocated
-// for each frame.
+// headChecksum returns the check for a frame with the given offset and head. The check is a
+// checksum of the offset, in big-endian order, and of the head without its first field, which is
+// the check itself. The offset's bytes are added one by one, because a slice of them would have to
+// be allocated for each frame.
 func headChecksum(offset int64, head []byte) uint32 {
 	sum := ^uint32(0)
 	for shift := 56; shift >= 0; shift -= 8 {
@@ -80,15 +80,15 @@ func headChecksum(offset int64, head []byte) uint32 {
 	return crc32.Update(^sum, castagnoli, head[4:frameHead])
 }
 
-// beginFrame begins a frame: it appends an empty head and the kind. The caller must append the rest
-// of the payload and then call endFrame.
+// beginFrame begins a frame: it appends an empty head and the kind. The caller must then append the
+// rest of the payload and call endFrame.
 func beginFrame(dst []byte, k frameKind) []byte {
 	var head [frameHead]byte
 	return append(append(dst, head[:]...), byte(k))
 }
 
-// endFrame ends the frame that begins at dst[at:]: it fills in the head. The frame will be written at
-// the given offset, to a file that is on the disk up to synced.
+// endFrame ends the frame that begins at dst[at:] by filling in its head. The frame will be written
+// at the given offset, to a file that is on disk up to synced.
 func endFrame(dst []byte, at int, offset, synced int64) ([]byte, error) {
 	head, payload := dst[at:at+frameHead], dst[at+frameHead:]
 	if len(payload) > maxPayload {
@@ -124,7 +124,7 @@ func appendHeader(dst []byte, h *header) ([]byte, error) {
 type frame struct {
 	offset int64
 	size   int64 // size of the frame, including its head
-	synced int64 // up to where the file was synced when the frame was written
+	synced int64 // the offset up to which the file was synced when the frame was written
 	kind   frameKind
 	body   []byte // the payload after the kind
 }
@@ -139,7 +139,7 @@ func headAt(data []byte, at int, base, size int64) (f frame, checksum uint32, ok
 	offset := base + int64(at)
 	n, unsynced := binary.BigEndian.Uint32(head[4:]), binary.BigEndian.Uint32(head[8:])
 	if n == 0 || n > maxPayload || int64(n) > size-offset-frameHead {
-		return frame{}, 0, false // so the check is computed at few offsets without a frame
+		return frame{}, 0, false // this way, the check is rarely computed where there is no frame
 	}
 	f = frame{offset: offset, size: frameHead + int64(n), synced: offset - int64(unsynced)}
 	if unsynced == math.MaxUint32 {
@@ -159,7 +159,8 @@ var (
 	errNoRunID    = errors.New("the header names no run")
 )
 
-// headerOf decodes a frameHeader. The error is a *strangerError if the file belongs to another run.
+// headerOf decodes a frameHeader. If the file belongs to another run, the error is a
+// *strangerError.
 func (f *frame) headerOf(runID, file string) (header, error) {
 	h, err := f.header()
 	if err == nil && h.info.RunID != runID {

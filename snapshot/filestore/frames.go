@@ -16,22 +16,22 @@ type source interface {
 	holeAt(offset, size int64) int64 // where the next hole begins, at offset or later; size if there is none
 }
 
-// A frameReader reads the frames in a file one after the other, even while the file is being
-// written. It is not safe for concurrent use.
+// A frameReader reads the frames in a file one after another, even while the file is being written.
+// It is not safe for concurrent use.
 type frameReader struct {
 	source
 	name string
 	size int64 // size of the file, as given to resize
-	end  int64 // where the frames that were read end
+	end  int64 // where the frames read so far end
 	keep bool  // the body of a frame stays valid; otherwise the next frame overwrites it
 
-	limit    int64  // the file is read up to here, see readable
+	limit    int64  // the file is read up to this offset; see readable
 	isAll    bool   // no data follows the limit
-	at       int64  // where data begins in the file
-	data     []byte // the bytes that were read last
-	found    frame  // the frame that was read last
-	isDamage bool   // the next frame has valid checksums, but no writer writes such a frame
-	searched int64  // the value of end for which follows was determined; -1 if it was not determined
+	at       int64  // offset in the file at which data begins
+	data     []byte // the bytes read last
+	found    frame  // the frame read last
+	isDamage bool   // the next frame has valid checksums, but is not one that a writer would write
+	searched int64  // the value of end for which follows was determined; -1 if it was not
 	follows  ending // what follows the frames up to searched
 }
 
@@ -55,15 +55,15 @@ func (r *frameReader) resize(size int64) {
 }
 
 // frames yields the remaining frames, up to the end of the file or to bytes that are not a frame.
-// After resize, another call yields the frames that were written in the meantime. A frame is valid
-// until the next one is yielded.
+// After resize, another call yields the frames written in the meantime. A frame is valid until the
+// next one is yielded.
 func (r *frameReader) frames() iter.Seq2[*frame, error] {
 	return func(yield func(*frame, error) bool) {
 		for {
 			f, err := r.next()
 			if f == nil && err == nil {
-				// If anything but zeros follows, a frame may have been written here after the call of
-				// next: look again.
+				// If anything but zeros follows, a frame may have been written here since the call
+				// of next: look again.
 				if e, failed := r.ending(); failed != nil {
 					err = failed
 				} else if e != endClean {
@@ -78,7 +78,7 @@ func (r *frameReader) frames() iter.Seq2[*frame, error] {
 	}
 }
 
-// The checksum of a frame of more than largeFrame bytes is verified before memory is allocated for
+// The checksum of a frame larger than largeFrame bytes is verified before memory is allocated for
 // the frame.
 const largeFrame = 1 << 20
 
@@ -117,11 +117,11 @@ func (r *frameReader) next() (*frame, error) {
 	return &r.found, nil
 }
 
-// recordMin is less than the size of any record. Because smaller frames are rejected, a
-// reader's memory use is proportional to the size of the file.
+// recordMin is less than the size of any record. Smaller frames are rejected, so a reader's memory
+// use is proportional to the size of the file.
 const recordMin = 24
 
-// readStep is the minimum number of bytes that are read at once.
+// readStep is the minimum number of bytes read at once.
 const readStep = 64 << 10
 
 // load makes sure that r.data contains the n bytes at offset, or fewer at the end of the file.
@@ -161,16 +161,16 @@ type ending byte
 
 const (
 	endClean   ending = iota // zeros, or nothing
-	endTorn                  // other bytes, which were never synced and can be cut off
+	endTorn                  // other bytes, never synced, which can be cut off
 	endDamaged               // other bytes, in a part that was synced
 )
 
-// searchStep is how many of the bytes after the frames are in memory at a time.
+// searchStep is how many of the bytes after the frames are held in memory at a time.
 const searchStep = 1 << 20
 
 // ending determines what follows the frames that were read. It reads each byte once. It also reads
 // the payloads of what look like frames, but in total no more bytes than the file has. A file that
-// would need more was made to keep its reader busy, and counts as damaged.
+// would require more was crafted to keep its reader busy, and counts as damaged.
 func (r *frameReader) ending() (ending, error) {
 	if r.searched == r.end {
 		return r.follows, nil
@@ -221,9 +221,9 @@ func (r *frameReader) search() (ending, error) {
 }
 
 // wasSynced reports whether the bytes after r.end were synced. They were if buf, which begins at
-// offset at in the file, contains a frame that was written when the file was synced beyond r.end. To
-// check such a frame, wasSynced reads its payload and subtracts the frame's size from the budget.
-// When the budget is used up, wasSynced reports true.
+// offset at in the file, contains a frame that was written when the file was already synced beyond
+// r.end. To check such a frame, wasSynced reads its payload and subtracts the frame's size from the
+// budget. When the budget is used up, wasSynced returns true.
 func (r *frameReader) wasSynced(buf []byte, at int64, budget *int64) (bool, error) {
 	last := len(buf) - frameHead
 	for i := nextHead(buf, 0, at); i <= last; i = nextHead(buf, i, at) {
@@ -250,11 +250,11 @@ func (r *frameReader) wasSynced(buf []byte, at int64, budget *int64) (bool, erro
 	return false, nil
 }
 
-// nextHead returns the first index in buf, from i on, at which there is a head of a frame with a
-// valid check. If there is none, it returns an index at or after the last one at which a head would
-// fit. The buffer begins at offset base in the file.
+// nextHead returns the first index in buf, from i on, at which there is a frame head with a valid
+// check. If there is none, it returns an index at or after the last one at which a head would fit.
+// buf begins at offset base in the file.
 //
-// There may be hundreds of megabytes to search, byte by byte, so the check is not computed from
+// There may be hundreds of megabytes to search byte by byte, so the check is not computed from
 // scratch at each index. A CRC without its inversions is linear: the check is the exclusive or of
 // the sum of the offset and the sum of the head's last 12 bytes. From one index to the next, one of
 // the 12 bytes is removed and one is added, and usually only the last byte of the offset changes.
@@ -289,7 +289,7 @@ func rawSum(sum uint32, data []byte) uint32 {
 	return sum
 }
 
-// followedBy12 contains the contribution of each byte to a raw sum if 12 bytes follow the byte.
+// followedBy12 contains each byte's contribution to a raw sum when 12 more bytes follow it.
 var followedBy12 = func() (table [256]uint32) {
 	for b := range table {
 		table[b] = rawSum(castagnoli[b], make([]byte, frameHead-4))

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHeadsAreFoundWhereverTheyAre checks that heads are found at each offset of a file, between
-// any other bytes, and nowhere else.
+// TestHeadsAreFoundWhereverTheyAre checks that heads are found at every offset in a file, with any
+// other bytes around them, and nowhere else.
 func TestHeadsAreFoundWhereverTheyAre(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {

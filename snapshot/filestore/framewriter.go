@@ -9,11 +9,11 @@ type frameWriter struct {
 	disk      disk
 	name      string
 	file      diskFile
-	size      int64 // total size of the frames that were written
+	size      int64 // total size of the frames written
 	allocated int64 // size of the file after fill, including the zeros that follow the frames
 	buf       []byte
 	openAt    int  // where the unfinished frame of records begins in buf; -1 if there is none
-	named     bool // the file has its final name; a crash before the sync may leave only a part of the file
+	named     bool // the file has its final name; a crash before the sync may leave only part of it
 	err       error
 }
 
@@ -40,8 +40,8 @@ func (w *frameWriter) path() string {
 	return w.name + tmpSuffix
 }
 
-// record adds an encoded record. It puts several records into one frame, since the file is valid
-// only as a whole anyway.
+// record adds an encoded record. It puts several records into one frame, which is possible because
+// the file is valid only as a whole.
 func (w *frameWriter) record(encoded []byte) {
 	if w.openAt < 0 {
 		w.openAt = len(w.buf)
@@ -77,8 +77,8 @@ func (w *frameWriter) write() {
 }
 
 // fill writes all frames that were added, and fills the rest of the last block with zeros. A frame
-// that is later written there is cheap to sync, because it changes neither the size of the file nor
-// the list of its blocks.
+// written there later is cheap to sync, because it changes neither the size of the file nor its
+// list of blocks.
 func (w *frameWriter) fill() error {
 	w.endFrame()
 	used := w.size + int64(len(w.buf))
@@ -92,7 +92,7 @@ func (w *frameWriter) fill() error {
 // sync makes the file durable, but not its name.
 func (w *frameWriter) sync() error { return w.file.Sync() }
 
-// wholeBlocks rounds a size up to whole blocks.
+// wholeBlocks rounds a size up to a whole number of blocks.
 func wholeBlocks(size int64) int64 {
 	const block = 4 << 10
 	return (size + block - 1) / block * block
@@ -115,8 +115,8 @@ func (w *frameWriter) rename() error {
 	return err
 }
 
-// abandon closes and removes the file because of err. It returns err, joined with the error from
-// removing the file if there is one.
+// abandon closes and removes the file because of err. It returns err, joined with any error from
+// removing the file.
 func (w *frameWriter) abandon(err error) error {
 	_ = w.file.Close()
 	if removed := remove(w.disk, w.path()); removed != nil {

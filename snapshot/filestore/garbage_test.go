@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// garbage returns data, by kind, that contains no frame.
+// garbage returns several kinds of data, by name, that contain no frame.
 func garbage(size int) map[string][]byte {
 	random := make([]byte, size)
 	r := rand.NewChaCha8([32]byte{1})
@@ -23,7 +23,7 @@ func garbage(size int) map[string][]byte {
 	}
 }
 
-// writeGarbage writes a run whose journal is a header and then garbage.
+// writeGarbage writes a run whose journal consists of a header followed by garbage.
 func writeGarbage(t testing.TB, p place, data []byte) {
 	t.Helper()
 	run := crashedRun(t)

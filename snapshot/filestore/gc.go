@@ -13,17 +13,17 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storekit"
 )
 
-// GC removes the artifacts that no run refers to and that are older than grace. It returns the
+// GC removes the artifacts to which no run refers and that are older than grace. It returns the
 // number of artifacts removed. Runs may continue in the meantime. If a run cannot be read or is a
-// link, GC removes nothing, since the run may refer to any artifact.
+// link, GC removes nothing, because the run may refer to any artifact.
 //
 // A process puts an artifact before it appends the record that refers to it, and any amount of time
 // may pass in between. Therefore GC keeps every artifact that was put since the oldest open run was
-// opened. GC removes only artifacts that were last put before that time and more than grace before
+// opened. It removes only artifacts that were last put before that time, and more than grace before
 // GC began. (Put renews the time of an existing artifact, under a lock that excludes GC.) So any
 // record that refers to such an artifact was appended before GC began, and GC reads all these
 // records. The grace period is for callers of Put that have no run open; an hour is plenty. A fork
-// refers to artifacts without putting them, so it must not begin while its original is being
+// refers to artifacts without putting them, so a fork must not begin while its original is being
 // deleted.
 func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err error) {
 	err = s.garbage(ctx, grace, func(ref, name string, before time.Time) error {
@@ -36,8 +36,8 @@ func (s *Store) GC(ctx context.Context, grace time.Duration) (removed int, err e
 	return removed, err
 }
 
-// Garbage returns the references to the artifacts that [Store.GC] with the
-// same grace would remove now.
+// Garbage returns the references to the artifacts that [Store.GC] with the same grace would now
+// remove.
 func (s *Store) Garbage(ctx context.Context, grace time.Duration) (references []string, err error) {
 	err = s.garbage(ctx, grace, func(ref, _ string, _ time.Time) error {
 		if storekit.IsReference(ref) {
@@ -48,8 +48,8 @@ func (s *Store) Garbage(ctx context.Context, grace time.Duration) (references []
 	return references, err
 }
 
-// garbage calls f for each artifact that no run refers to, and for each temporary file, if it is
-// older than grace. In each call of f, the file is older than the argument before.
+// garbage calls f for each artifact to which no run refers, and for each temporary file, if the
+// file is older than grace. Each file for which f is called is older than f's argument before.
 func (s *Store) garbage(ctx context.Context, grace time.Duration, f func(ref, name string, before time.Time) error) error {
 	before := time.Now().Add(-grace)
 	named, opened, err := s.references(ctx)
@@ -92,8 +92,8 @@ func isOld(name string, before time.Time) bool {
 	return err == nil && stat.Mode().IsRegular() && stat.ModTime().Before(before)
 }
 
-// references returns the references to artifacts in all runs, and the time when the first of the
-// open runs was opened, or the zero time if none is open.
+// references returns the references to artifacts in all runs, and the time at which the earliest
+// open run was opened, or the zero time if no run is open.
 func (s *Store) references(ctx context.Context) (named map[string]bool, opened time.Time, err error) {
 	named = make(map[string]bool)
 	list := func() ([]string, error) {
@@ -132,7 +132,7 @@ func (s *Store) checkNoLinks() error {
 	return err
 }
 
-// maxFileTimeLag is an upper bound on how far the time of a new file lags behind the clock.
+// maxFileTimeLag is an upper bound on how far a new file's time lags behind the clock.
 const maxFileTimeLag = time.Second
 
 // addReferences adds the references in a run's records to named. It returns the time when
@@ -153,14 +153,14 @@ func addReferences(named map[string]bool, run *snapshot.Run) (opened time.Time, 
 	return opened.Add(-maxFileTimeLag), nil
 }
 
-// removeOld removes a file that is older than before.
+// removeOld removes a file if it is older than before.
 func (a *Artifacts) removeOld(ctx context.Context, name string, before time.Time) (bool, error) {
 	l, err := a.lock(ctx, lockExclusive)
 	if err != nil {
 		return false, err
 	}
 	defer func() { _ = l.Close() }()
-	if !isOld(name, before) { // Put has renewed the file's time meanwhile
+	if !isOld(name, before) { // Put has renewed the file's time in the meantime
 		return false, nil
 	}
 	if err := remove(a.disk, name); err != nil {

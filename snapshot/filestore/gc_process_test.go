@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/storetest"
 )
 
-// put puts an artifact, prints its reference, and records it in the run only when its standard
-// input ends.
+// put puts an artifact and prints its reference, but does not record it in the run until its
+// standard input ends.
 func put(args ...string) error {
 	ctx := context.Background()
 	s, err := filestore.New(args[0])
@@ -43,8 +43,8 @@ func put(args ...string) error {
 	return j.Close(ctx, snapshot.End{Status: snapshot.StatusCompleted})
 }
 
-// Between storing an artifact and recording its reference, a process may be suspended for longer
-// than any grace period, or killed.
+// Between storing an artifact and recording its reference, a process may be killed, or suspended
+// for longer than any grace period.
 func TestGCKeepsTheArtifactsOfAnOpenRun(t *testing.T) {
 	dir := t.TempDir()
 	s := newFileStore(t, dir)

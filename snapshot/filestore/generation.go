@@ -9,13 +9,13 @@ import (
 )
 
 // begin writes the beginning of a generation to the journal. If the run exists, begin writes the
-// run's meta file twice. Before it writes the journal, it sets the status in the meta file to
-// running but keeps the number of the previous generation, so that readers no longer trust the meta
-// file. A crash at this point leaves the run unchanged. Once the journal is synced, begin writes
-// the number of the new generation to the meta file.
+// run's meta file twice. Before writing the journal, it sets the status in the meta file to running
+// but keeps the number of the previous generation, so that readers no longer trust the meta file. A
+// crash at this point leaves the run unchanged. Once the journal is synced, begin writes the number
+// of the new generation to the meta file.
 //
-// begin also copies changes from the update file into the journal. It holds the lock on the meta
-// file, so that no Update changes the info in the meantime.
+// begin also copies changes from the update file into the journal. Meanwhile, it holds the lock on
+// the meta file, so that no Update changes the info.
 func (j *Journal) begin(r *reading) error {
 	d := j.dir
 	l, err := d.lockMeta(context.Background(), true)
@@ -41,7 +41,7 @@ func (j *Journal) begin(r *reading) error {
 	running := header{pid: os.Getpid(), info: j.restored.Info}
 	if r.found {
 		running.info.Status, running.info.Generation = snapshot.StatusRunning, r.recorded.Generation
-		running.info.LastSeq = r.meta.info.LastSeq // later records may not be on the disk yet
+		running.info.LastSeq = r.meta.info.LastSeq // later records may not be on disk yet
 		if err := l.write(&running); err != nil {
 			return unavailable(err)
 		}
@@ -54,7 +54,7 @@ func (j *Journal) begin(r *reading) error {
 		d.store.warn(d.runID, err)
 	}
 	if u.exists() {
-		_ = remove(d.disk, d.path(updateName)) // the journal contains its changes now
+		_ = remove(d.disk, d.path(updateName)) // its changes are now in the journal
 	}
 	return nil
 }
@@ -98,8 +98,8 @@ func (d *runDir) rewrite(r *reading, info *snapshot.Info) (*frameWriter, error) 
 }
 
 // settle rewrites a run whose process has ended, so that the run's info and all of its records are
-// durable. It returns where the new journal ends. The caller has locked the run; it must write the
-// meta file and then remove the old journals.
+// durable. It returns where the new journal ends. The caller must have locked the run, and must
+// then write the meta file and remove the old journals.
 func (d *runDir) settle(r *reading, info *snapshot.Info) (closedEnd, error) {
 	if r.torn != nil {
 		d.store.warn(d.runID, r.torn)
@@ -135,7 +135,7 @@ func (j *Journal) continueLast(r *reading) error {
 	return nil
 }
 
-// beginAtEnd appends the frame that begins the generation, and syncs.
+// beginAtEnd appends the frame that begins the generation, and syncs it.
 func (j *Journal) beginAtEnd() error {
 	buf, err := snapshot.AppendInfo(beginFrame(nil, frameInfo), &j.info)
 	if err != nil {
@@ -154,8 +154,8 @@ func (j *Journal) beginAtEnd() error {
 	return nil
 }
 
-// removeLeftovers removes unfinished files that a crash has left. The caller has locked the run and
-// the meta file, so no other process is writing such a file.
+// removeLeftovers removes unfinished files left behind by a crash. The caller has locked the run
+// and the meta file, so no other process is writing such a file.
 func (d *runDir) removeLeftovers() {
 	entries, _ := d.disk.ReadDir(d.path())
 	for _, e := range entries {
@@ -165,9 +165,9 @@ func (d *runDir) removeLeftovers() {
 	}
 }
 
-// removeCovered removes the journals up to the given number, which another file covers, and
-// all snapshots except the newest. If a file cannot be removed, readers ignore it, and the
-// next call tries again.
+// removeCovered removes the journals up to the given number, which are covered by another file, and
+// all snapshots except the newest. If a file cannot be removed, readers ignore it, and the next
+// call tries again.
 func (d *runDir) removeCovered(upTo uint64) {
 	l, err := d.listing()
 	if err != nil {

@@ -5,7 +5,7 @@ import "sync"
 // A group runs a function once for many callers. The zero group is ready to use.
 type group struct {
 	mu   sync.Mutex
-	next *round        // the round that has not begun; nil if no caller waits for one
+	next *round        // the round that has not yet begun; nil if no caller is waiting for one
 	last chan struct{} // closed when the latest round has ended; nil if there was none
 }
 
@@ -15,8 +15,8 @@ type round struct {
 	err  error
 }
 
-// do returns when a call of f that began after the call of do has returned. That call of f is
-// either for this caller alone or for several callers at once. Only one call of f runs at a time.
+// do returns once a call of f that began after the call of do has returned. That call of f is for
+// this caller alone or for several callers at once. Only one call of f runs at a time.
 func (g *group) do(f func() error) error {
 	g.mu.Lock()
 	r, before := g.next, g.last

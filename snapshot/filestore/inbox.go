@@ -16,10 +16,10 @@ import (
 )
 
 // The inbox of a run is the directory runs/<run ID>/inbox. Each message is a file in this
-// directory, and the name of the file is the message's ID. The file consists of a header and
-// a frame with one record. It is written under a temporary name, synced, and linked to its
-// final name, which fails if that name is taken. So a message is complete as soon as it has
-// its final name, and the first message with an ID wins.
+// directory, named after the message's ID. The file consists of a header and a frame with one
+// record. It is written under a temporary name, synced, and linked to its final name, which fails
+// if that name is taken. So a message is complete as soon as it has its final name, and the first
+// message with a given ID wins.
 
 const (
 	refusedSuffix = ".refused"
@@ -86,7 +86,7 @@ func (d *runDir) post(id string, data []byte) error {
 
 // checkExists returns ErrNotFound if the run does not exist.
 func (d *runDir) checkExists(ctx context.Context) error {
-	if meta, err := os.Lstat(d.path(metaName)); err == nil && meta.Mode().IsRegular() && meta.Size() > 0 { // a meta file has content only after the run was created
+	if meta, err := os.Lstat(d.path(metaName)); err == nil && meta.Mode().IsRegular() && meta.Size() > 0 { // a meta file has content only once the run is created
 		return nil
 	}
 	r, err := d.read(ctx)

@@ -51,7 +51,7 @@ func (w *warnings) take() []string {
 	return all
 }
 
-// storeWithPausedRun makes a store with a paused run.
+// storeWithPausedRun returns a store that contains a paused run.
 func storeWithPausedRun(t testing.TB, dir string, opts ...filestore.Option) *filestore.Store {
 	t.Helper()
 	s := newFileStore(t, dir, opts...)
@@ -212,8 +212,8 @@ func TestAMessageThatCannotBeWrittenIsNotPosted(t *testing.T) {
 	require.NoError(t, s.Post(t.Context(), "run", m))
 }
 
-// Messages are handled as in a run: the effect is synced, then the message is
-// removed. After a crash at any point, the message or its effect is there.
+// Messages are handled as in a run: the effect is synced, and then the message is removed. After a
+// crash at any point, either the message or its effect exists.
 func TestNoMessageIsLostWhereverACrashStopsIt(t *testing.T) {
 	t.Parallel()
 	m := storetest.Answer("a?1", "yes")
@@ -276,7 +276,7 @@ func TestOneSystemWatcherServesAllRuns(t *testing.T) {
 		require.NoError(t, err)
 		journals[id] = j
 	}
-	for range n { // each run asks the system after it has been open for a while
+	for range n { // each run asks the system once it has been open for a while
 		<-asking
 	}
 	watching, asked := filestore.Watching(s)
@@ -327,8 +327,8 @@ func TestAWatchWithoutASystemWatcherPolls(t *testing.T) {
 	require.ErrorContains(t, err, "WithPolling(0s): want a duration above 0")
 }
 
-// FuzzMessage checks that reading a message never panics, and that a message
-// stays the same when it is written and read again.
+// FuzzMessage checks that reading a message never panics, and that a message is unchanged after it
+// is written and read again.
 func FuzzMessage(f *testing.F) {
 	answer, interrupt := storetest.Answer("a?1", "yes"), storetest.Interrupt(7, "deploy")
 	for _, m := range []snapshot.Message{answer, interrupt} {
@@ -336,7 +336,7 @@ func FuzzMessage(f *testing.F) {
 		f.Add(bodies[0], bodies[1])
 	}
 	f.Add([]byte{1, 0x80}, []byte{2, 0x90})
-	// The frames are made here, because a fuzzer cannot guess their checksums.
+	// The frames are built here, because a fuzzer cannot guess their checksums.
 	f.Fuzz(func(t *testing.T, head, rec []byte) {
 		data := filestore.FramesOf(0, head, rec)
 		for _, id := range []string{answer.ID(), interrupt.ID()} {

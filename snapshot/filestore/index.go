@@ -33,26 +33,26 @@ type index struct {
 	changed map[string]bool // runs that this store has changed since they were scanned; nil if there are too many
 }
 
-// A runOrder holds all runs, the last updated first. It never changes.
+// A runOrder holds all runs, most recently updated first. It never changes.
 type runOrder struct {
 	runs   []*indexedRun
-	counts map[snapshot.Status]int // number of runs by status, without runs that could not be read
+	counts map[snapshot.Status]int // number of runs by status, except runs that could not be read
 }
 
-// indexedRun is the state of a run at a scan. It never changes; if the run has changed, a new
+// indexedRun is the state of a run as of a scan. It never changes; if the run has changed, a new
 // indexedRun replaces it.
 type indexedRun struct {
 	storekit.Place
 	status  snapshot.Status // empty if the run cannot be read
-	facts                   // what filters and sorted lists use
+	facts                   // used by filters and sorted lists
 	time    time.Time       // the meta file's time; zero if there is no meta file
 	size    int64           // the meta file's size
 	isSure  bool            // the run was closed, so any change to the run also changes the meta file
 	settled bool            // isSure is true, and any later change to the meta file changes its time
 }
 
-// settledAfter is how old a file must be when it is read, so that any later change to the file
-// changes its time. Some file systems count time in steps of 2 seconds.
+// settledAfter is how old a file must be when it is read to ensure that any later change to the
+// file changes its time. Some file systems record times in steps of 2 seconds.
 const settledAfter = 2500 * time.Millisecond
 
 // isUnchangedSince reports whether the run had the same state at both scans. It compares Updated,
@@ -145,7 +145,7 @@ func (s *Store) scan(ctx context.Context) ([]*indexedRun, error) {
 	return runs, nil
 }
 
-// set replaces the runs. The new runs must be sorted by ID. The caller has claimed the index.
+// set replaces the runs. The new runs must be sorted by ID. The caller must have claimed the index.
 func (x *index) set(runs []*indexedRun) {
 	same := x.order != nil && slices.EqualFunc(runs, x.runs, (*indexedRun).isUnchangedSince)
 	x.runs = runs
@@ -157,8 +157,8 @@ func (x *index) set(runs []*indexedRun) {
 	}
 }
 
-// rescan scans the runs that this store has changed, and keeps the last state of all other runs. The
-// caller has claimed the index.
+// rescan scans the runs that this store has changed, and keeps the last state of all other runs.
+// The caller must have claimed the index.
 func (s *Store) rescan(ctx context.Context) error {
 	x := s.index
 	changed := x.take()
@@ -205,8 +205,8 @@ const (
 	scanChunk      = 64
 )
 
-// scanRuns scans the runs with the given IDs. The parameter old holds the earlier states of runs.
-// Both ids and old must be sorted by ID.
+// scanRuns scans the runs with the given IDs. old holds the earlier states of runs. Both ids and
+// old must be sorted by ID.
 func (s *Store) scanRuns(ctx context.Context, ids []string, old []*indexedRun) []*indexedRun {
 	runs := make([]*indexedRun, len(ids))
 	var next atomic.Int64
@@ -235,8 +235,8 @@ func (s *Store) scanRuns(ctx context.Context, ids []string, old []*indexedRun) [
 	return runs
 }
 
-// scanRun returns the current state of a run. If nothing has changed since the state in the
-// parameter before, it returns that state.
+// scanRun returns the current state of a run. If nothing has changed since the state before, it
+// returns before.
 func (s *Store) scanRun(ctx context.Context, runID string, before *indexedRun) *indexedRun {
 	now, d := time.Now(), s.dir(runID)
 	var written time.Time
@@ -258,7 +258,7 @@ func (s *Store) scanRun(ctx context.Context, runID string, before *indexedRun) *
 }
 
 // facts holds what filters and sorted lists use in addition to a run's Place and status. A string
-// that many runs have in common is in memory only once.
+// shared by many runs is in memory only once.
 type facts struct {
 	created                                   time.Time
 	parent, pipeline, program, version, class unique.Handle[string]
@@ -290,8 +290,8 @@ func factsOf(i *snapshot.Info) facts {
 	return f
 }
 
-// indexedInfo returns an info with only those fields that filters and sorted lists use. The run must
-// have been readable at the scan.
+// indexedInfo returns an info with only the fields that filters and sorted lists use. The run must
+// have been readable when it was scanned.
 func (e *indexedRun) indexedInfo() snapshot.Info {
 	i := snapshot.Info{RunID: e.RunID, Status: e.status, Updated: e.Updated, Created: e.created}
 	i.ParentID, i.Program, i.Version = e.parent.Value(), e.program.Value(), e.version.Value()
@@ -307,7 +307,7 @@ func (e *indexedRun) indexedInfo() snapshot.Info {
 	return i
 }
 
-// mayMatch reports whether the filter may select the run, according to the index.
+// mayMatch reports whether, according to the index, the filter may select the run.
 func (e *indexedRun) mayMatch(f *snapshot.Filter) bool {
 	if e.status == "" {
 		return true
@@ -316,11 +316,11 @@ func (e *indexedRun) mayMatch(f *snapshot.Filter) bool {
 	return f.Matches(&info)
 }
 
-// orderOf returns all runs, the last updated first. For a later page of a list, it may return the
-// same order as for the first page: a list may be a little out of date, and each run is then
-// scanned only once for all pages. A list with counts is for a display, and a display lists the
-// runs again and again. Such a list includes changes by this store at once, but changes by other
-// processes only when Watch would look at all runs again.
+// orderOf returns all runs, most recently updated first. For a later page of a list, it may return
+// the same order as for the first page: a list may be slightly out of date, and this way each run
+// is scanned only once for all pages. A list with counts is meant for a display, which lists the
+// runs repeatedly. Such a list includes changes by this store at once, but includes changes by
+// other processes only when Watch would check all runs again.
 func (s *Store) orderOf(ctx context.Context, f *snapshot.Filter) (*runOrder, error) {
 	x, asked := s.index, time.Now()
 	if o, age := x.last(); f.After != "" && o != nil && age < keepOrder {
@@ -340,10 +340,11 @@ func (s *Store) orderOf(ctx context.Context, f *snapshot.Filter) (*runOrder, err
 	return o, err
 }
 
-// keepOrder is how long after a scan its order may still be used for the later pages of a list.
+// keepOrder is how long after a scan its order may still be used for later pages of a list.
 const keepOrder = time.Minute
 
-// For a list with counts, a scan is repeated only after scanShare times the time that it took.
+// For lists with counts, a scan is repeated only after scanShare times as long as the last one
+// took.
 const scanShare = 20
 
 // last returns the order of the last scan, and how long ago the last scan of all runs began.

@@ -17,9 +17,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// oldRuns makes runs whose meta files are an hour old, and a store that counts
-// what it reads. One run in ten has failed, the others have completed; each has its
-// own tag.
+// oldRuns makes runs whose meta files are an hour old, and returns a store that counts what it
+// reads. One run in ten has failed, and the others have completed. Each has its own tag.
 func oldRuns(t *testing.T, n int, opts ...filestore.Option) (s *filestore.Store, disk *countingDisk, dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -124,7 +123,7 @@ func TestAListWithCountsDoesNotLookAtAllRunsEachTime(t *testing.T) {
 	require.NoError(t, other.Delete(t.Context(), "run-0040"))
 	require.NoError(t, s.Delete(t.Context(), "run-0050"))
 	assert.Equal(t, counts(272, 26, 1), look().Counts, "the changes of another store are seen later")
-	for n := range 10_001 { // more changes than the store remembers one by one
+	for n := range 10_001 { // more changes than the store remembers individually
 		require.ErrorIs(t, s.Delete(t.Context(), fmt.Sprint("none-", n)), snapshot.ErrNotFound)
 	}
 	assert.Equal(t, counts(272, 25, 1), look().Counts)
@@ -154,7 +153,7 @@ func TestAListWithCountsSeesChangesByOthersWhenAWatchDoes(t *testing.T) {
 	})
 }
 
-// Some file systems store the times of files in whole seconds.
+// Some file systems record file times in whole seconds.
 func TestChangesThatDoNotChangeTheTimeOfAFileAreListed(t *testing.T) {
 	s, _, dir := oldRuns(t, 1)
 	now := time.Now().Truncate(time.Second)
@@ -182,7 +181,7 @@ func TestLaterPagesKeepTheOrderOfTheFirst(t *testing.T) {
 			found[info.RunID]++
 		}
 		f.After = got.Next
-		for n := range runs { // changes the order of all runs
+		for n := range runs { // this changes the order of all runs
 			_, err := other.Update(t.Context(), fmt.Sprintf("run-%04d", n), func(i *snapshot.Info) error { i.Pinned = page%2 == 0; return nil })
 			require.NoError(t, err)
 		}
@@ -210,7 +209,7 @@ func TestAListOfAFewRunsDoesNotCheckAllRuns(t *testing.T) {
 	assert.Empty(t, list(t, s, only))
 }
 
-// The index has all fields that filters and orders need.
+// The index has all the fields that filters and orders need.
 func TestOnlyTheRunsOfAPageAreRead(t *testing.T) {
 	t.Parallel()
 	const runs = 1100

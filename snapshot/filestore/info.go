@@ -24,7 +24,7 @@ func (s *Store) Info(ctx context.Context, runID string) (snapshot.Info, error) {
 }
 
 // info implements Info. If the meta file does not describe a closed run, info reads the journals.
-// If a process opens or closes the run in the meantime, info starts again.
+// If a process opens or closes the run meanwhile, info starts over.
 func (d *runDir) info(ctx context.Context) (snapshot.Info, error) {
 	for {
 		before, wasHeld, err := d.state()
@@ -60,15 +60,15 @@ func (d *runDir) state() (m metaFile, held bool, err error) {
 		}
 		if m, err = d.meta(); err == nil && m.isUnchangedSince(&before) {
 			return m, held, nil
-		} // a process has opened or closed the run meanwhile, or it is another run with the same ID
+		} // in the meantime, a process opened or closed the run, or another run took its ID
 	}
 	return m, false, err
 }
 
-// infoForList returns a run's info for lists, and whether the info is valid as long as the meta file
-// does not change. If the run was closed or is open, infoForList does not read the journals. If the
-// run is damaged or was written by a newer version, infoForList returns the info from the meta file
-// and an error.
+// infoForList returns a run's info for lists, and whether the info stays valid as long as the meta
+// file does not change. If the run was closed or is open, infoForList does not read the journals.
+// If the run is damaged or was written by a newer version, infoForList returns the info from the
+// meta file and an error.
 func (d *runDir) infoForList(ctx context.Context) (info snapshot.Info, isSure bool, err error) {
 	m, held, err := d.state()
 	switch {
@@ -83,8 +83,8 @@ func (d *runDir) infoForList(ctx context.Context) (info snapshot.Info, isSure bo
 	return info, false, err
 }
 
-// unclosedRuns caches the infos of runs that were not closed. Without it, each list would read the
-// journals of all these runs.
+// unclosedRuns caches the infos of runs that were not closed. Without this cache, each list would
+// read the journals of all these runs.
 type unclosedRuns struct {
 	mu   sync.Mutex
 	runs map[string]unclosedRun
@@ -97,9 +97,8 @@ type unclosedRun struct {
 }
 
 // readUnclosed returns the info of a run that was not closed. It reads the run only if the run's
-// files have changed since the last call. The parameter meta is the info from the meta file. If the
-// run is damaged, readUnclosed returns an error, together with meta changed to the info of a
-// crashed run.
+// files have changed since the last call. meta is the info from the meta file. If the run is
+// damaged, readUnclosed returns an error along with meta, changed to the info of a crashed run.
 func (s *Store) readUnclosed(ctx context.Context, meta snapshot.Info) (snapshot.Info, error) {
 	id := meta.RunID
 	files, err := s.dir(id).fingerprint()
@@ -125,7 +124,7 @@ func (s *Store) readUnclosed(ctx context.Context, meta snapshot.Info) (snapshot.
 	default:
 		return snapshot.Info{}, err
 	}
-	if now.info.Open || files == "" { // a process has opened the run meanwhile
+	if now.info.Open || files == "" { // a process has opened the run in the meantime
 		return now.info, now.err
 	}
 	s.unclosed.mu.Lock()
@@ -137,8 +136,8 @@ func (s *Store) readUnclosed(ctx context.Context, meta snapshot.Info) (snapshot.
 	return now.info.Clone(), now.err
 }
 
-// fingerprint returns a string that changes when the run's files change. The string is empty if a
-// file is removed while fingerprint runs.
+// fingerprint returns a string that changes whenever the run's files change. The string is empty if
+// a file is removed while fingerprint runs.
 func (d *runDir) fingerprint() (string, error) {
 	entries, err := d.disk.ReadDir(d.path())
 	if err != nil {

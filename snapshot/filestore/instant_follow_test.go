@@ -15,7 +15,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// mostSteps is roughly how many steps Follow takes to read all that exists.
+// mostSteps is roughly the number of steps in which Follow reads everything that exists.
 const mostSteps = 15
 
 // currentState returns the current info and records of a run.
@@ -30,8 +30,8 @@ func currentState(t *testing.T, dir string) (info snapshot.Info, records []strin
 	return run.Info, records
 }
 
-// Whatever happens to a run while it is followed, Follow yields each of its
-// records once, and none of another run.
+// Whatever happens to a run while it is followed, Follow yields each of its records once, and no
+// record of another run.
 func TestFollowYieldsTheRecordsOfOneRun(t *testing.T) {
 	everyInstant(t, mostSteps, func(t *testing.T, s *filestore.Store, r *changingRun, d *instantDisk) {
 		_, old := currentState(t, r.dir)
@@ -63,12 +63,12 @@ func isPrefix(got, of []string) bool { return len(got) <= len(of) && slices.Equa
 // A seenRun holds what a watcher has seen of one run.
 type seenRun struct {
 	info    snapshot.Info
-	skipped uint64 // records that existed at the first event
+	skipped uint64 // number of records that existed at the first event
 	records []string
 	deleted bool
 }
 
-// watchUntil watches until isEnd returns true for a run.
+// watchUntil watches until isEnd returns true for one of the runs.
 func watchUntil(ctx context.Context, s *filestore.Store, runID string, isEnd func(*seenRun) bool) ([]*seenRun, error) {
 	var runs []*seenRun
 	for event, err := range s.Watch(ctx, snapshot.WatchOptions{RunID: runID, Records: true}) {
@@ -101,7 +101,7 @@ func TestWatchShowsEachRunWithItsOwnRecordsWhateverHappens(t *testing.T) {
 	for _, runID := range []string{"run", ""} {
 		t.Run("of "+runID, func(t *testing.T) {
 			everyInstant(t, mostSteps, func(t *testing.T, s *filestore.Store, r *changingRun, d *instantDisk) {
-				states := make(map[int64][]string) // the records, by the time of creation of the run
+				states := make(map[int64][]string) // the records, by the run's creation time
 				var last snapshot.Info
 				r.reached = func() {
 					info, records := currentState(t, r.dir)

@@ -21,7 +21,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/filestore"
 )
 
-// An instantDisk calls do before one of the steps of a reader.
+// An instantDisk calls do just before one of a reader's steps.
 type instantDisk struct {
 	filestore.Disk
 	steps, at int
@@ -58,8 +58,8 @@ func (f instantFile) ReadAt(data []byte, offset int64) (int, error) {
 // A changingRun is a run that is changed while it is read.
 type changingRun struct {
 	dir     string
-	open    snapshot.Journal // the journal of the writer; nil if there is none
-	reached func()           // is called after each change; nil while the run is built
+	open    snapshot.Journal // the writer's journal; nil if there is none
+	reached func()           // called after each change; nil while the run is being built
 }
 
 // shapes are the possible combinations of files of a run.
@@ -99,7 +99,7 @@ var shapes = map[string]func(t *testing.T, r *changingRun, whose string, end sna
 	},
 }
 
-// notCompacting returns a store that does not compact a run when it is closed.
+// notCompacting returns a store that does not compact a run when the run is closed.
 func notCompacting(t *testing.T, dir string) *filestore.Store {
 	return newFileStore(t, dir, filestore.WithCompactAtClose(1<<20))
 }
@@ -143,7 +143,7 @@ func (r *changingRun) crash() {
 	r.changed()
 }
 
-// changes are the changes to a run that may happen while it is read.
+// changes are the changes that may happen to a run while it is read.
 var changes = map[string]func(t *testing.T, r *changingRun){
 	"it continues": func(t *testing.T, r *changingRun) {
 		r.extend(t, notCompacting(t, r.dir), "old", 2, snapshot.StatusCompleted)
@@ -223,7 +223,7 @@ var looks = map[string]func(ctx context.Context, s *filestore.Store) (string, er
 			return "", errors.Join(err, snapshot.ErrNotFound)
 		}
 		if page.Runs[0].Open {
-			page.Runs[0].LastSeq = 0 // List may show any number up to that of the last record for an open run
+			page.Runs[0].LastSeq = 0 // for an open run, List may show any number up to the last record's
 		}
 		return described(&page.Runs[0], nil), nil
 	},
@@ -249,9 +249,8 @@ var looks = map[string]func(ctx context.Context, s *filestore.Store) (string, er
 	},
 }
 
-// everyInstant calls read for runs that are changed before one of the steps of the reader: in turn
-// before each step up to the step with the number most. Without -long, it leaves out most
-// combinations.
+// everyInstant calls read for runs that change just before one of the reader's steps. It does so
+// for each step in turn, up to step number most. Without -long, it skips most combinations.
 func everyInstant(t *testing.T, most int, read func(t *testing.T, s *filestore.Store, r *changingRun, d *instantDisk)) {
 	for shape, build := range shapes {
 		for name, change := range changes {
@@ -278,8 +277,8 @@ func everyInstant(t *testing.T, most int, read func(t *testing.T, s *filestore.S
 	}
 }
 
-// Whatever happens to a run while it is read, the reader sees the state before or
-// the state after. A reader of single records may also see a state in between.
+// Whatever happens to a run while it is read, the reader sees either the state before the change or
+// the state after it. A reader of single records may also see a state in between.
 func TestAReaderSeesTheStateBeforeOrAfterAChange(t *testing.T) {
 	for name, look := range looks {
 		t.Run(name, func(t *testing.T) {

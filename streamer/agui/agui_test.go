@@ -222,7 +222,7 @@ func TestWhatCannotBeRunIsARunError(t *testing.T) {
 	assert.Equal(t, http.StatusMethodNotAllowed, resp.StatusCode)
 }
 
-// A body is read only up to the limit, and a client that posts more gets an error.
+// A body is read only up to the limit, and a client that posts a larger one gets an error.
 func TestBodyThatIsTooLargeIsARunError(t *testing.T) {
 	url := begin(t)
 	const most = 16 << 20

@@ -26,7 +26,7 @@ func silent(model string) conversation.Agent {
 	}))
 }
 
-// beginTurn begins a turn with a silent assistant, and stops the service when the model is called.
+// beginTurn begins a turn with a silent assistant, and stops the service once the model is called.
 func beginTurn(t *testing.T, store snapshot.Store) {
 	t.Helper()
 	url, stop := serve(t, store, silent("old"))
@@ -43,7 +43,7 @@ func beginTurn(t *testing.T, store snapshot.Store) {
 	_, _ = io.Copy(io.Discard, resp.Body)
 }
 
-// untilStop waits until the run is interrupted for the reason.
+// untilStop waits until the run is interrupted for the given reason.
 func untilStop(t *testing.T, store snapshot.Store, reason record.InterruptReason) {
 	t.Helper()
 	for event, err := range store.Watch(t.Context(), snapshot.WatchOptions{RunID: "a-0001"}) {
@@ -99,7 +99,7 @@ func TestPageIsToldThatItsTurnCrashedAgainAndAgain(t *testing.T) {
 	store := memstore.New()
 	beginTurn(t, store)
 	crashed := func(i *snapshot.Info) error {
-		i.Stop, i.Restarts, i.Version = snapshot.Stop{Reason: record.InterruptCrash}, 100, "2" // a version that other workers have
+		i.Stop, i.Restarts, i.Version = snapshot.Stop{Reason: record.InterruptCrash}, 100, "2" // a version that only other workers have
 		return nil
 	}
 	_, err := store.Update(t.Context(), "a-0001", crashed)

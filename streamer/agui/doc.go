@@ -14,8 +14,8 @@
 //	POST /{thread}/stop   ends the turn for good
 //
 // A client that attaches receives the thread's messages as a MESSAGES_SNAPSHOT, then the last turn
-// from its beginning, and then new events as they occur. A client that posts a message again after
-// the message's turn has begun receives the same. Closing a connection does not stop a turn.
+// from its beginning, and then new events as they occur. So does a client that posts a message
+// again after the message's turn has begun. Closing a connection does not stop a turn.
 //
 // # What is shown
 //
@@ -39,12 +39,12 @@
 //
 // # Errors
 //
-// The response to a request that cannot be served is a RUN_ERROR. Examples are a message while the
-// previous turn has not ended, an answer to a question that is not open, and assistant messages
-// that are not part of the thread. The server keeps the history: of the messages that a client
-// posts, only the last one counts.
+// The response to a request that cannot be served is a RUN_ERROR. Examples of such requests are a
+// message sent before the previous turn has ended, an answer to a question that is not open, and
+// assistant messages that are not part of the thread. The server keeps the history: of the messages
+// that a client posts, only the last one counts.
 //
 // The stream of a turn that failed ends with a RUN_ERROR whose code is failed. If the run was set
-// aside until somebody resumes it, the code is the reason for the interrupt, such as divergence or
+// aside until someone resumes it, the code is the reason for the interrupt, such as divergence or
 // crash_loop; see record.InterruptReason.
 package agui

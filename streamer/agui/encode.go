@@ -11,7 +11,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/internal/turn"
 )
 
-// An event is an event in AG-UI 1.0. Unset fields are omitted, because clients reject null.
+// An event is an AG-UI 1.0 event. Unset fields are omitted, because clients reject null.
 type event struct {
 	Type            string          `json:"type"`
 	ThreadID        string          `json:"threadId,omitempty"`
@@ -50,7 +50,7 @@ type interrupt struct {
 
 func appendEvent(b []byte, e *event) []byte {
 	data, err := json.Marshal(e)
-	if err != nil { // a value is not valid JSON
+	if err != nil { // one of the values is not valid JSON
 		data, _ = json.Marshal(event{Type: "RUN_ERROR", Message: "a part of the answer cannot be encoded as JSON", Code: "encoding"})
 	}
 	return append(append(append(b, "data: "...), data...), "\n\n"...)
@@ -80,7 +80,7 @@ type toolCall struct {
 type encoder struct {
 	runID     string
 	messages  []*snapshotMessage
-	text      string // the ID of the open message; empty if none is open
+	text      string // ID of the open message; empty if none is open
 	reasoning string
 	began     int // the number of messages when the step began
 }
@@ -158,13 +158,13 @@ func (c *encoder) tail(e *turn.Event) *event {
 	return &event{Type: "RUN_FINISHED", Outcome: &outcome{Type: "success"}}
 }
 
-// callID returns a tool call's ID in the thread. It contains the run's ID, because models may reuse
-// an ID in another turn, and clients merge calls with the same ID.
+// callID returns a tool call's ID in the thread. It contains the run's ID, because a model may
+// reuse an ID in another turn, and clients merge calls with the same ID.
 func (c *encoder) callID(id string) string { return c.runID + "/" + id }
 
 // interrupt returns a question as an interrupt. It does not set expiresAt, because a client would
-// refuse to answer after that time, even though the question stays open until it is answered by its
-// default or by a person.
+// refuse to answer after that time, even though the question stays open until a person or its
+// default answers it.
 func (c *encoder) interrupt(q *turn.Question) interrupt {
 	in := interrupt{ID: q.ID, Reason: "input_required", Message: q.Text, ResponseSchema: q.Schema}
 	if q.Call != "" {
@@ -235,8 +235,8 @@ func (c *encoder) end() (all []event) {
 	return all
 }
 
-// withdraw removes the messages from the given index on. Withdrawn thoughts stay in the
-// snapshot without text. If they were omitted, clients would keep them with their text.
+// withdraw removes the messages from the given index on. Withdrawn thoughts stay in the snapshot,
+// but without text. If they were omitted, clients would keep them with their text.
 func (c *encoder) withdraw(from int) {
 	kept := c.messages[:from:from]
 	for _, m := range c.messages[from:] {
@@ -249,7 +249,7 @@ func (c *encoder) withdraw(from int) {
 
 func (c *encoder) call(e *turn.Event) []event {
 	m := c.find(e.Step)
-	if m == nil { // the model's answer has no text
+	if m == nil { // the model's answer contains no text
 		m = &snapshotMessage{ID: e.Step, Role: "assistant"}
 		c.messages = append(c.messages, m)
 	}
@@ -272,8 +272,8 @@ func (c *encoder) result(e *turn.Event, content string) []event {
 	return []event{{Type: "TOOL_CALL_RESULT", MessageID: id, ToolCallID: id, Content: &content, Role: "tool"}}
 }
 
-// text returns an output as a message's text: a string is returned as it is, and anything else as
-// JSON.
+// text returns an output as the text of a message: strings are returned unchanged, and anything
+// else as JSON.
 func text(data json.RawMessage) string {
 	var text string
 	if json.Unmarshal(data, &text) == nil {
@@ -283,7 +283,7 @@ func text(data json.RawMessage) string {
 }
 
 // snapshot returns the turn's messages as JSON, separated by commas. If withdrawn is true, it
-// includes withdrawn thoughts, for clients that have received them.
+// includes withdrawn thoughts, for clients that have already received them.
 func (c *encoder) snapshot(withdrawn bool) []byte {
 	var b bytes.Buffer
 	for _, m := range c.messages {

@@ -27,9 +27,9 @@ type Options struct {
 	// is the path to serve.
 	Program string
 
-	MaxBody   int64         // maximum size of a request body in bytes. Defaults to 16 MB, since clients post all messages
+	MaxBody   int64         // maximum size of a request body in bytes. Defaults to 16 MB, because clients post all messages
 	Heartbeat time.Duration // time between comments on an idle stream. Defaults to 15 s
-	Turns     int           // how many turns of a thread are sent to a client that attaches. Defaults to 50
+	Turns     int           // maximum number of turns sent to a client that attaches. Defaults to 50
 }
 
 // A Handler serves threads to clients of AG-UI. It is safe for concurrent use.
@@ -40,7 +40,7 @@ type Handler struct {
 	next    http.Handler
 }
 
-// New returns a handler for the runs of dash, which also authorizes its requests. Close
+// New returns a handler for the runs of dash, which also authorizes the handler's requests. Close
 // the handler after dash. New returns an error if the options are invalid.
 func New(dash *streamer.Handler, o Options) (*Handler, error) {
 	switch {
@@ -55,7 +55,7 @@ func New(dash *streamer.Handler, o Options) (*Handler, error) {
 	return h, nil
 }
 
-// Close waits until the handler no longer reads runs. Close the [streamer.Handler] first, which
+// Close waits until the handler has stopped reading runs. Close the [streamer.Handler] first, which
 // ends all streams.
 func (h *Handler) Close() { h.hub.Close() }
 
@@ -124,7 +124,7 @@ func (h *Handler) run(w http.ResponseWriter, req *http.Request, t *turn.Thread, 
 	s.end(err)
 }
 
-// A stream is the response to one client.
+// A stream is the response to a single client.
 type stream struct {
 	handler *Handler
 	thread  *turn.Thread
@@ -170,7 +170,7 @@ func (s *stream) serve(ctx context.Context, attach bool) error {
 	return s.follow(ctx, last.RunID, 0, nil)
 }
 
-// checkOpen refuses a new message while the last turn waits for answers.
+// checkOpen refuses a new message while the last turn is waiting for answers.
 func (s *stream) checkOpen(ctx context.Context, last *streamer.ThreadTurn) error {
 	if last.Status != "paused" {
 		return nil
@@ -217,7 +217,7 @@ func checkHistory(t *turn.Thread, in *input, last *streamer.ThreadTurn) error {
 	return nil
 }
 
-// resume answers all open questions of the last turn, and sends the events that follow.
+// resume answers all open questions of the last turn and sends the events that follow.
 func (s *stream) resume(ctx context.Context, last *streamer.ThreadTurn) error {
 	if last == nil {
 		return turn.Refuse("conflict", "the thread waits for no answer: it has no turns")
@@ -254,7 +254,7 @@ func (in *input) messagesWithout(runID string) (rest []json.RawMessage) {
 	return rest
 }
 
-// answers checks the answers in the request against the open questions, and returns them. cancels is
+// answers checks the answers in the request against the open questions and returns them. cancels is
 // true if a question other than an approval is cancelled.
 func (s *stream) answers(asked []turn.Question) (all []turn.Answer, cancels bool, err error) {
 	if len(asked) == 0 {
@@ -286,7 +286,7 @@ func (s *stream) answers(asked []turn.Question) (all []turn.Answer, cancels bool
 	return all, cancels, nil
 }
 
-// attach sends the thread's messages from the server's history, and the last turn from its
+// attach sends the thread's messages from the server's history, and then the last turn from its
 // beginning.
 func (s *stream) attach(ctx context.Context, last *streamer.ThreadTurn) error {
 	if last == nil {
@@ -305,8 +305,8 @@ func (s *stream) attach(ctx context.Context, last *streamer.ThreadTurn) error {
 	return s.follow(ctx, last.RunID, 0, s.withdrawal(last.RunID))
 }
 
-// withdrawal returns a message that makes the client drop the thoughts that it has received, or nil
-// if it has received none. Without this message, the client would keep its thoughts, because the
+// withdrawal returns a message that makes the client drop the thoughts it has received, or nil if
+// it has received none. Without this message, the client would keep its thoughts, because the
 // snapshot contains none. It would also show them before the messages that are sent again, because
 // it keeps the position of each message.
 func (s *stream) withdrawal(runID string) []byte {
@@ -318,8 +318,8 @@ func (s *stream) withdrawal(runID string) []byte {
 	return data
 }
 
-// history returns the messages of all turns except the last, and the user's message in the last
-// turn.
+// history returns the messages of all turns except the last, followed by the user's message of the
+// last turn.
 func (s *stream) history(ctx context.Context) (all []json.RawMessage, err error) {
 	turns, err := s.thread.Threads.Turns(ctx, s.thread.ID, s.handler.options.Turns)
 	if err != nil {
@@ -347,7 +347,7 @@ func (s *stream) history(ctx context.Context) (all []json.RawMessage, err error)
 	return all, nil
 }
 
-// messagesOf returns the messages of a turn that has ended.
+// messagesOf returns the messages of a turn that has already ended.
 func (h *Handler) messagesOf(ctx context.Context, runID string) ([]byte, error) {
 	l, release, err := h.hub.Open(ctx, runID)
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// An event is an event of a stream, with the fields that the tests read.
+// An event is an event from a stream, with the fields that the tests read.
 type event struct {
 	Type      string            `json:"type"`
 	ThreadID  string            `json:"threadId"`
@@ -47,7 +47,7 @@ type event struct {
 	} `json:"outcome"`
 }
 
-// serve serves the assistant on a store until stop is called, or the test ends.
+// serve serves the assistant on a store until stop is called or the test ends.
 func serve(t testing.TB, store snapshot.Store, assistant conversation.Agent) (url string, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -97,8 +97,7 @@ func try(t testing.TB, method, url, body string) ([]event, error) {
 	return read(t, resp.Body, func(event) bool { return true })
 }
 
-// read reads a stream until its end, or until more returns false. The error is that of the
-// connection.
+// read reads a stream until it ends or more returns false. The error is that of the connection.
 func read(t testing.TB, body io.Reader, more func(event) bool) (all []event, err error) {
 	t.Helper()
 	lines := bufio.NewScanner(body)
@@ -117,7 +116,7 @@ func read(t testing.TB, body io.Reader, more func(event) bool) (all []event, err
 	return all, lines.Err()
 }
 
-// types returns the types of the events, except those that continue a text.
+// types returns the types of the events, leaving out those that continue a text.
 func types(events []event) (all []string) {
 	for _, e := range events {
 		if !strings.HasSuffix(e.Type, "_CONTENT") {
@@ -147,8 +146,8 @@ type shownMessage struct {
 	Content string `json:"content"`
 }
 
-// fold returns the messages of a client after it has received events. Like @ag-ui/client, it keeps
-// the positions of its messages, and keeps its thoughts if a snapshot has none.
+// fold returns a client's messages after it has received events. Like @ag-ui/client, it keeps the
+// positions of the messages, and keeps the client's thoughts if a snapshot has none.
 func fold(t testing.TB, all []shownMessage, events []event) []shownMessage {
 	t.Helper()
 	find := func(id string) int {
@@ -214,9 +213,9 @@ func say(thread, text string) string { return input(thread, "", user(text)) }
 
 var errBusy = core.Retryable(errors.New("busy"))
 
-// talking returns an assistant that repeats its prompt. Some prompts have an effect: "retry"
-// fails once, "think" calls a tool and then thinks, "book" books with approval, "ask" asks a
-// question, and "wait" waits in the middle of the answer.
+// talking returns an assistant that repeats its prompt. Some prompts have an additional effect:
+// "retry" fails once, "think" calls a tool and then thinks, "book" books with approval, "ask" asks
+// a question, and "wait" waits in the middle of the answer.
 func talking(waits <-chan struct{}) conversation.Agent {
 	book := decorators.Tool("book", "", func(context.Context, struct{}) (string, error) { return "booked", nil }, actors.WithApproval())
 	look := decorators.Tool("look", "", func(context.Context, struct{}) (string, error) { return "seen", nil })

@@ -25,7 +25,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/stored"
 )
 
-// longThread makes a thread a with the given number of turns of 400 KB each.
+// longThread creates thread a with the given number of turns of 400 KB each.
 func longThread(t *testing.T, url string, turns int) {
 	t.Helper()
 	for i := range turns {
@@ -59,7 +59,7 @@ func (s storedThreads) Turns(ctx context.Context, thread string, limit int) ([]s
 }
 
 // The write timeout applies to each piece that is sent. A page on a slow line that keeps reading
-// receives a thread even if this takes much longer than the timeout.
+// receives the whole thread, even if this takes much longer than the timeout.
 func TestPageOnASlowLineReceivesALongThread(t *testing.T) {
 	store := memstore.New()
 	url, stop := serve(t, store, verbose())

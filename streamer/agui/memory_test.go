@@ -15,8 +15,8 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// A page that follows a turn needs memory for the earlier messages only once: neither what was sent
-// nor what the page has posted is kept.
+// A page that follows a turn needs memory for the earlier messages only once: the server keeps
+// neither what was sent nor what the page has posted.
 func TestIdlePageKeepsTheEarlierMessagesOnce(t *testing.T) {
 	const (
 		size  = 4 << 20

@@ -91,7 +91,7 @@ func compact(raw json.RawMessage) json.RawMessage {
 	return b.Bytes()
 }
 
-// newMessage returns the last message if the user sent it, and nil otherwise.
+// newMessage returns the last message if it is from the user, and nil otherwise.
 func (in *input) newMessage() *message {
 	if n := len(in.messages); n > 0 && in.messages[n-1].Role == "user" {
 		return &in.messages[n-1]
@@ -99,7 +99,7 @@ func (in *input) newMessage() *message {
 	return nil
 }
 
-// prompt returns the text of a user's message, and its files as a JSON array of actors.Part.
+// prompt returns the text of a user's message and its files, which are a JSON array of actors.Part.
 func (m *message) prompt() (text string, files json.RawMessage, err error) {
 	if json.Unmarshal(m.Content, &text) == nil {
 		if text == "" {
@@ -136,8 +136,8 @@ func (m *message) prompt() (text string, files json.RawMessage, err error) {
 	return turn.Prompt(texts, all)
 }
 
-// value returns the answer in a resume. In the protocol, the changed arguments of an approved call
-// are called editedArgs.
+// value returns the answer contained in a resume. In the protocol, the changed arguments of an
+// approved call are called editedArgs.
 func (r *resume) value(approval bool) (json.RawMessage, error) {
 	if r.Status == "cancelled" { // cancelling any other question cancels the turn
 		return json.RawMessage(`{"approved":false,"reason":"cancelled"}`), nil

@@ -37,7 +37,7 @@ func TestRefusedResumeHasNoEffect(t *testing.T) {
 	open := asked[len(asked)-1].Outcome.Interrupts
 	require.Len(t, open, 2)
 	one, two := open[0].ID, open[1].ID
-	if strings.Contains(two, "/one") { // the tools run at the same time, so their order may differ
+	if strings.Contains(two, "/one") { // the tools run concurrently, so their order may differ
 		one, two = two, one
 	}
 	resume := func(first, second string) []event {

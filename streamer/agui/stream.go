@@ -23,7 +23,7 @@ func (s *stream) begin() error {
 }
 
 // follow sends a run's frames, starting at index at, until the run ends or pauses. If the client
-// attaches, follow first sends it a snapshot with the earlier messages and the result of
+// attaches, follow first sends it a snapshot that contains the earlier messages and the result of
 // stream.withdrawal.
 func (s *stream) follow(ctx context.Context, runID string, at int, withdrawal []byte) error {
 	l, release, err := s.handler.hub.Open(ctx, runID)
@@ -87,8 +87,9 @@ func quote(text string) []byte {
 	return quoted
 }
 
-// end ends the response. A refusal is sent as a RUN_ERROR. If the stream is broken, end aborts
-// the connection: a response that looked complete would keep the client from reconnecting.
+// end ends the response. If err is a refusal, it is sent as a RUN_ERROR. If the stream is broken,
+// end aborts the connection, because a response that looked complete would keep the client from
+// reconnecting.
 func (s *stream) end(err error) {
 	var refused *turn.Refusal
 	switch {

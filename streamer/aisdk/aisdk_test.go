@@ -52,7 +52,7 @@ func TestTextOfAnAttemptThatFailedIsWithdrawnAndTheRetryIsShown(t *testing.T) {
 	assert.Equal(t, true, retries[1]["over"])
 }
 
-// approve returns what useChat posts after the user has decided on an approval.
+// approve returns what useChat posts once the user has decided on an approval.
 func approve(id, message, approval, approved string) string {
 	return fmt.Sprintf(`{"id":%q,"messages":[{"id":"m-book","role":"user","parts":[{"type":"text","text":"book"}]},`+
 		`{"id":%q,"role":"assistant","parts":[{"type":"dynamic-tool","toolCallId":"c","state":"approval-responded","approval":{"id":%q%s}}]}]}`, id, message, approval, approved)
@@ -103,8 +103,8 @@ func TestQuestionIsAskedAsATool(t *testing.T) {
 	assert.Equal(t, "It is Rome", shown(answer(`"Rome"`)))
 }
 
-// Two requests with the same message make one turn, and a page that reconnects receives
-// all of it.
+// Two requests with the same message begin only one turn, and a page that reconnects receives all
+// of it.
 func TestMessageThatIsPostedAgainJoinsItsTurn(t *testing.T) {
 	url := begin(t)
 	first := post(t, url, say("a", "hello"))
@@ -211,8 +211,8 @@ func TestWhatCannotBeSaidIsAnErrorOfTheStream(t *testing.T) {
 	get(t, url+"/nobody/stream", http.StatusNoContent)
 }
 
-// The agent is retried after it has made a step. A page that is open keeps the earlier steps,
-// which the protocol cannot withdraw; a page that loads the thread or reconnects does not
+// The agent is retried after it has made a step. A page that is already open keeps the earlier
+// steps, which the protocol cannot withdraw. A page that loads the thread or reconnects does not
 // receive them.
 func TestPageThatComesBackDoesNotSeeTheStepsOfAnAgentThatWasRetried(t *testing.T) {
 	seen := make(chan struct{})
@@ -243,8 +243,8 @@ func TestPageThatComesBackDoesNotSeeTheStepsOfAnAgentThatWasRetried(t *testing.T
 
 var errBegins = errors.New("the agent must start over")
 
-// forgetful returns an agent that fails once, after the model has called a tool and the
-// client has seen that.
+// forgetful returns an agent that fails once, after the model has called a tool and the client has
+// seen this.
 func forgetful(seen <-chan struct{}) conversation.Agent {
 	look := decorators.Tool("look", "", func(context.Context, struct{}) (string, error) { return "looked", nil })
 	again := false
@@ -269,7 +269,7 @@ func forgetful(seen <-chan struct{}) conversation.Agent {
 	return actors.NewAgent("assistant", model, actors.WithTools(look), actors.WithRetry(retry))
 }
 
-// A body is read only up to the limit, and a page that posts more gets an error.
+// A body is read only up to the limit, and a page that posts a larger one gets an error.
 func TestBodyThatIsTooLargeIsAnErrorOfTheStream(t *testing.T) {
 	url := begin(t)
 	const most = 16 << 20

@@ -1,5 +1,5 @@
-// Package aisdk serves threads to useChat of the AI SDK. It uses the UI message stream v1, as
-// version 7 of the npm package "ai" does.
+// Package aisdk serves threads to useChat of the AI SDK. It uses the UI message stream v1, as does
+// version 7 of the npm package "ai".
 //
 //	chat, err := aisdk.New(dash, aisdk.Options{Threads: threads, Control: control, Program: "assistant"})
 //	http.Handle("/chat/", http.StripPrefix("/chat", chat))
@@ -44,11 +44,11 @@
 //
 // # Errors
 //
-// The response to a request that cannot be served is a stream with an "error" part. Examples are a
-// message while the previous turn has not ended, an answer to a question that is not open, and
-// assistant messages that are not part of the thread. The server keeps the history: of the messages
-// that a client posts, only the last one counts.
+// The response to a request that cannot be served is a stream with an "error" part. Examples of
+// such requests are a message sent before the previous turn has ended, an answer to a question that
+// is not open, and assistant messages that are not part of the thread. The server keeps the
+// history: of the messages that a client posts, only the last one counts.
 //
-// The stream of a turn that failed, or that was set aside until somebody resumes it, also ends with
+// The stream of a turn that failed, or that was set aside until someone resumes it, also ends with
 // an "error" part.
 package aisdk

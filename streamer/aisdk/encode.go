@@ -25,7 +25,7 @@ type chunk struct {
 	Approved     *bool           `json:"approved,omitempty"`
 	Reason       string          `json:"reason,omitempty"`
 	FinishReason string          `json:"finishReason,omitempty"`
-	Data         any             `json:"data,omitempty"` // in a data part: a *turn.Retry, or JSON
+	Data         any             `json:"data,omitempty"` // in a data part: a *turn.Retry or JSON
 	Transient    bool            `json:"transient,omitempty"`
 }
 
@@ -41,7 +41,7 @@ func appendChunk(b []byte, c *chunk) []byte {
 }
 
 // questionTool is the name of the tool that represents a run's question, unless the question asks
-// for approval. The page answers the question like a call to one of its own tools.
+// for approval. The page answers the question as if it were a call to one of the page's own tools.
 const questionTool = "question"
 
 // question is the input of questionTool.
@@ -55,11 +55,11 @@ type question struct {
 // An encoder encodes a run's events as frames.
 type encoder struct {
 	runID     string
-	parts     int    // how many parts have begun; their numbers are their IDs
+	parts     int    // number of parts begun so far; their numbers are their IDs
 	text      string // the ID of the open part; empty if none is open
 	reasoning string
 	inStep    bool
-	answered  bool           // the step has ended, except for the results of its tool calls
+	answered  bool           // the step has ended, except that results of its tool calls may follow
 	asked     map[string]int // how many times each open question was asked; 0 once it is answered
 	times     map[string]int // how many times each question was asked
 }
@@ -97,7 +97,7 @@ func (c *encoder) chunks(e *turn.Event) []chunk {
 	case turn.StepVoid:
 		c.text, c.reasoning = "", ""
 		return []chunk{{Type: "reset-step"}}
-	case turn.TurnVoid: // later parts begin with a step of their own, for clients that begin there
+	case turn.TurnVoid: // later parts begin with their own step, for clients that begin there
 		c.text, c.reasoning = "", ""
 		return c.endStep([]chunk{{Type: "reset-step"}})
 	case turn.ToolCalled:
@@ -136,7 +136,8 @@ func (c *encoder) tail(e *turn.Event) []chunk {
 	return nil
 }
 
-// beginStep begins a step, unless the current step continues because its model is asked again.
+// beginStep begins a step, unless the current step continues because its model is being asked
+// again.
 func (c *encoder) beginStep() (all []chunk) {
 	if c.inStep && !c.answered {
 		return nil
@@ -175,8 +176,8 @@ func (c *encoder) end() (all []chunk) {
 	return all
 }
 
-// pause asks the questions that were not asked yet. Questions that do not ask for approval are sent
-// in a step of their own, so that a page knows when all of them are answered.
+// pause asks the questions that have not been asked yet. Questions that do not ask for approval are
+// sent in their own step, so that a page knows when all of them are answered.
 func (c *encoder) pause(asked []turn.Question) (all []chunk) {
 	var questions []chunk
 	for _, q := range asked {

@@ -26,9 +26,9 @@ type Options struct {
 	// is the path to serve.
 	Program string
 
-	MaxBody   int64         // maximum size of a request body in bytes. Defaults to 16 MB, since clients post all messages
+	MaxBody   int64         // maximum size of a request body in bytes. Defaults to 16 MB, because clients post all messages
 	Heartbeat time.Duration // time between comments on an idle stream. Defaults to 15 s
-	Turns     int           // how many turns are sent to a page that loads a thread. Defaults to 50
+	Turns     int           // maximum number of turns sent to a page that loads a thread. Defaults to 50
 }
 
 // A Handler serves threads to useChat. It is safe for concurrent use.
@@ -39,7 +39,7 @@ type Handler struct {
 	next    http.Handler
 }
 
-// New returns a handler for the runs of dash, which also authorizes its requests. Close
+// New returns a handler for the runs of dash, which also authorizes the handler's requests. Close
 // the handler after dash. New returns an error if the options are invalid.
 func New(dash *streamer.Handler, o Options) (*Handler, error) {
 	switch {
@@ -54,7 +54,7 @@ func New(dash *streamer.Handler, o Options) (*Handler, error) {
 	return h, nil
 }
 
-// Close waits until the handler no longer reads runs. Close the [streamer.Handler] first, which
+// Close waits until the handler has stopped reading runs. Close the [streamer.Handler] first, which
 // ends all streams.
 func (h *Handler) Close() { h.hub.Close() }
 
@@ -145,7 +145,7 @@ func checkHistory(t *turn.Thread, r *request, last *streamer.ThreadTurn) error {
 	}
 	for i := range r.Messages {
 		m := &r.Messages[i]
-		if m.Role != "assistant" || len(m.Parts) == 0 { // a page keeps a message without parts if the turn failed at once
+		if m.Role != "assistant" || len(m.Parts) == 0 { // if a turn fails at once, the page keeps a message without parts
 			continue
 		}
 		n := t.TurnOf(m.ID)
@@ -206,8 +206,8 @@ func (h *Handler) reconnect(w http.ResponseWriter, req *http.Request, t *turn.Th
 	s.end(s.follow(req.Context(), last.RunID, nil))
 }
 
-// find returns the thread's last turn, or nil if the thread has no turns. If the sender may not use
-// the thread, find returns an error.
+// find returns the thread's last turn, or nil if the thread has no turns. If the sender is not
+// allowed to use the thread, find returns an error.
 func (h *Handler) find(ctx context.Context, t *turn.Thread) (*streamer.ThreadTurn, error) {
 	if err := t.Check(); err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot/memstore"
 )
 
-// A chunk is a chunk of a stream, with the fields that the tests read.
+// A chunk is a chunk from a stream, with the fields that the tests read.
 type chunk struct {
 	Type       string          `json:"type"`
 	MessageID  string          `json:"messageId"`
@@ -36,7 +36,7 @@ type chunk struct {
 	Data       json.RawMessage `json:"data"`
 }
 
-// serve serves the assistant on a store until stop is called, or the test ends.
+// serve serves the assistant on a store until stop is called or the test ends.
 func serve(t testing.TB, store snapshot.Store, assistant conversation.Agent) (url string, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -87,8 +87,7 @@ func try(t testing.TB, method, url, body string) ([]chunk, error) {
 	return read(t, resp.Body, func(chunk) bool { return true })
 }
 
-// read reads a stream until its end, or until more returns false. The error is that of the
-// connection.
+// read reads a stream until it ends or more returns false. The error is that of the connection.
 func read(t testing.TB, body io.Reader, more func(chunk) bool) (all []chunk, err error) {
 	t.Helper()
 	lines := bufio.NewScanner(body)
@@ -136,9 +135,9 @@ func say(id, text string) string {
 
 var errBusy = core.Retryable(errors.New("busy"))
 
-// talking returns an assistant that repeats its prompt. Some prompts have an effect:
-// "retry" fails once, "book" books with approval, "ask" asks a question, and "wait" waits
-// in the middle of the answer.
+// talking returns an assistant that repeats its prompt. Some prompts have an additional effect:
+// "retry" fails once, "book" books with approval, "ask" asks a question, and "wait" waits in the
+// middle of the answer.
 func talking(waits <-chan struct{}) conversation.Agent {
 	book := decorators.Tool("book", "", func(context.Context, struct{}) (string, error) { return "booked", nil }, actors.WithApproval())
 	ask := decorators.Tool("ask", "", func(ctx context.Context, _ struct{}) (string, error) { return core.Await[string](ctx, "Where to?") })

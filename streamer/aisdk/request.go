@@ -26,7 +26,7 @@ type message struct {
 	Parts []part `json:"parts"`
 }
 
-// A part is one part of a message's content, with the fields that are used here.
+// A part is one part of a message's content, with the fields used here.
 type part struct {
 	Type       string          `json:"type"`
 	Text       string          `json:"text"`
@@ -83,7 +83,7 @@ func decode(data []byte) (*request, error) {
 
 func (r *request) last() *message { return &r.Messages[len(r.Messages)-1] }
 
-// prompt returns the text of a user's message, and its files as a JSON array of actors.Part.
+// prompt returns the text of a user's message and its files, which are a JSON array of actors.Part.
 func (m *message) prompt() (text string, files json.RawMessage, err error) {
 	var texts []string
 	var all []turn.File
@@ -110,8 +110,8 @@ func (m *message) prompt() (text string, files json.RawMessage, err error) {
 	return turn.Prompt(texts, all)
 }
 
-// answers returns the answers in an assistant's message. These are the decisions on approvals, with
-// their reasons, and the outputs of calls to questionTool. Outputs of other tool calls are ignored.
+// answers returns the answers in an assistant's message: the decisions on approvals, with their
+// reasons, and the outputs of calls to questionTool. Outputs of other tool calls are ignored.
 func (m *message) answers() (all []answer, err error) {
 	for _, p := range m.Parts {
 		switch {
@@ -135,7 +135,7 @@ func (m *message) answers() (all []answer, err error) {
 }
 
 // questionOf returns the ID of the question that a call to questionTool represents. If the question
-// was asked more than once, a number is appended to the call's ID.
+// was asked more than once, the call's ID ends with a number that is not part of the question's ID.
 func questionOf(call string) string {
 	if i := strings.LastIndexByte(call, '~'); i > strings.LastIndexByte(call, '?') {
 		return call[:i]

@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-go/reprise/streamer/internal/turn"
 )
 
-// A stream is the response to one client.
+// A stream is the response to a single client.
 type stream struct {
 	handler *Handler
 	turn.Response
@@ -31,8 +31,8 @@ func (s *stream) begin() error {
 	return s.Begin()
 }
 
-// follow sends a run's frames, starting at index from, or at the beginning if from is
-// nil, until the run ends or pauses.
+// follow sends a run's frames until the run ends or pauses. It starts at index from, or at the
+// beginning if from is nil.
 func (s *stream) follow(ctx context.Context, runID string, from *int) error {
 	l, release, err := s.handler.hub.Open(ctx, runID)
 	if err != nil {
@@ -55,8 +55,9 @@ func (s *stream) follow(ctx context.Context, runID string, from *int) error {
 	return s.Flush()
 }
 
-// end ends the response. A refusal is sent as an "error" part. If the stream is broken, end aborts
-// the connection: a response that looked complete would keep the client from reconnecting.
+// end ends the response. If err is a refusal, it is sent as an "error" part. If the stream is
+// broken, end aborts the connection, because a response that looked complete would keep the client
+// from reconnecting.
 func (s *stream) end(err error) {
 	var refused *turn.Refusal
 	switch {

@@ -48,7 +48,7 @@ type uiPart struct {
 	ErrorText  string          `json:"errorText,omitempty"`
 	Approval   *uiApproval     `json:"approval,omitempty"`
 
-	id string // the ID of the text, for chunks that continue it
+	id string // ID of the text, for chunks that continue it
 }
 
 type uiApproval struct {
@@ -75,7 +75,7 @@ func (h *Handler) messages(ctx context.Context, t *turn.Thread) (all []uiMessage
 	return all, nil
 }
 
-// messagesOf returns a turn's user message, and its assistant message unless that is empty.
+// messagesOf returns a turn's user message and, unless it is empty, its assistant message.
 func (h *Handler) messagesOf(ctx context.Context, of *streamer.ThreadTurn) ([]uiMessage, error) {
 	l, release, err := h.hub.Open(ctx, of.RunID)
 	if err != nil {
@@ -108,7 +108,7 @@ func assemble(frames []turn.Frame) []uiPart {
 			}
 		}
 	}
-	for n := len(parts); n > 0 && parts[n-1].Type == "step-start"; n-- { // remove steps that have shown nothing
+	for n := len(parts); n > 0 && parts[n-1].Type == "step-start"; n-- { // remove steps that showed nothing
 		parts = parts[:n-1]
 	}
 	return parts

@@ -15,9 +15,8 @@ func Reset() Step { return Step{player: breakage{"connection reset", (*exchange)
 // client sees EOF.
 func HangUp() Step { return Step{player: breakage{"hang-up", (*exchange).hangUp}} }
 
-// Stall returns a step that never answers: it waits until the client disconnects or the
-// server closes. To find out when the request has arrived, return the step from a
-// Respond function.
+// Stall returns a step that never answers: it waits until the client disconnects or the server is
+// closed. To find out when the request arrives, return the step from a Respond function.
 func Stall() Step { return Step{player: breakage{"stall", (*exchange).stall}} }
 
 // A breakage is a player that breaks the connection or never answers.
@@ -44,7 +43,7 @@ func (x *exchange) reset() {
 	_ = conn.Close()
 }
 
-// hangUp does not return: net/http closes the connection without a reply.
+// hangUp does not return: its panic makes net/http close the connection without a reply.
 func (x *exchange) hangUp() { panic(http.ErrAbortHandler) }
 
 func (x *exchange) stall() { hold[struct{}](x, nil) }
@@ -54,6 +53,6 @@ func (x *exchange) truncate() {
 	body := reply{text: &text}.body(x)
 	x.header(strconv.Itoa(len(body)))
 	x.w.WriteHeader(http.StatusOK)
-	// net/http closes a connection if less is written than was announced.
+	// net/http closes the connection if less is written than was announced.
 	_, _ = x.w.Write(body[:len(body)/2])
 }

@@ -57,7 +57,7 @@ func Example() {
 	// 3 requests, error: <nil>
 }
 
-// One step serves all conversations: its reply depends on how far the conversation has come.
+// One step serves all conversations: its reply depends on how far each conversation has progressed.
 func ExampleRespond() {
 	srv, err := openaitest.Start(openaitest.Forever(openaitest.Respond(func(r openaitest.Request) openaitest.Step {
 		switch results := r.ToolResults(); len(results) {

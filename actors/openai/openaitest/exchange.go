@@ -25,7 +25,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	at := time.Now()
 	body, err := io.ReadAll(r.Body)
 	if err != nil || s.isClosed() {
-		panic(http.ErrAbortHandler) // The client disconnected before it had sent its request, or the server is closing.
+		panic(http.ErrAbortHandler) // The client disconnected before sending its request, or the server is closing.
 	}
 	req := Request{Method: r.Method, Path: r.URL.Path, Header: r.Header, Body: body, At: at}
 	problem := req.read()
@@ -39,8 +39,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	x.play(st)
 }
 
-// arrive records the request and takes its step under one lock, so that the order of
-// requests is the order of steps.
+// arrive records the request and takes its step while holding one lock, so that requests and steps
+// are in the same order.
 func (s *Server) arrive(x *exchange, req Request, problem error) (Step, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +73,7 @@ func (x *exchange) play(st Step) {
 	st.player.play(x)
 }
 
-// wait delays the answer as st requires.
+// wait delays the answer as specified by st.
 func (x *exchange) wait(st Step) {
 	if st.delay > 0 {
 		timer := time.NewTimer(st.delay)
@@ -85,9 +85,8 @@ func (x *exchange) wait(st Step) {
 	}
 }
 
-// hold waits for c. If the client disconnects or the server closes first, hold aborts
-// the exchange instead of returning, because net/http would send an empty reply with
-// status 200.
+// hold waits for c. If the client disconnects or the server closes first, hold aborts the exchange
+// instead of returning, because net/http would otherwise send an empty reply with status 200.
 func hold[V any](x *exchange, c <-chan V) {
 	select {
 	case <-c:
@@ -98,8 +97,7 @@ func hold[V any](x *exchange, c <-chan V) {
 	}
 }
 
-// refuse reports the request as unexpected and answers it with an error for which clients do not
-// retry.
+// refuse reports the request as unexpected and answers it with an error that clients do not retry.
 func (x *exchange) refuse(reason string) {
 	err := fmt.Errorf("%w %d: %s; %s", ErrUnexpected, x.number, reason, x.req.summary())
 	if x.req.Step > 0 {
@@ -129,8 +127,8 @@ func (x *exchange) header(length string) {
 	h.Set("X-Request-Id", fmt.Sprintf("req_%d", x.number))
 }
 
-// guard calls a user's function. It converts a panic to an error, so that the
-// panic is reported; net/http would swallow it.
+// guard calls a user's function. It converts a panic to an error so that the panic is reported;
+// net/http would swallow it.
 func guard(what string, fn func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// A Check returns an error if a request is not the one that a step expects. It is
-// called on the goroutine of the request and must not modify the request.
+// A Check returns an error if a request is not the one that a step expects. It is called on the
+// goroutine that serves the request and must not modify the request.
 type Check func(Request) error
 
-// HasModel returns a check that the request asks for the given model.
+// HasModel returns a check that a request asks for the given model.
 func HasModel(model string) Check {
 	return func(r Request) error {
 		if r.Model != model {
@@ -20,7 +20,7 @@ func HasModel(model string) Check {
 	}
 }
 
-// HasMessage returns a check for a message with the given role that contains text.
+// HasMessage returns a check that a request has a message with the given role that contains text.
 func HasMessage(role, text string) Check {
 	return func(r Request) error {
 		for _, m := range r.Messages {
@@ -32,7 +32,7 @@ func HasMessage(role, text string) Check {
 	}
 }
 
-// HasTool returns a check that the model is offered the tool called name.
+// HasTool returns a check that a request offers the model the tool called name.
 func HasTool(name string) Check {
 	return func(r Request) error {
 		var names []string
@@ -46,8 +46,8 @@ func HasTool(name string) Check {
 	}
 }
 
-// HasToolResult returns a check for a tool result that contains text. call is the ID of
-// the tool call or the name of the tool.
+// HasToolResult returns a check that a request has a tool result that contains text. call is the ID
+// of the tool call or the name of the tool.
 func HasToolResult(call, text string) Check {
 	return func(r Request) error {
 		var got []string

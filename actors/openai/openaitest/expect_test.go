@@ -20,7 +20,7 @@ func TestChecksNameTheRequestTheyExpect(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		check openaitest.Check
-		want  string // part of the error; empty for none
+		want  string // part of the error; empty if there is none
 	}{
 		{"model", openaitest.HasModel("gpt-4o"), ""},
 		{"other model", openaitest.HasModel("gpt-5"), `expected model "gpt-5", got "gpt-4o"`},

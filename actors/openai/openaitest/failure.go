@@ -30,9 +30,8 @@ func Failure(status int, message string) Step {
 	return Step{player: f}
 }
 
-// WithErrorCode returns a copy of a Failure or RateLimited step with another error
-// code. For example, "insufficient_quota" makes a 429 permanent. It panics for other
-// steps.
+// WithErrorCode returns a copy of a Failure or RateLimited step with another error code. For
+// example, "insufficient_quota" makes a 429 error permanent. It panics for other steps.
 func (st Step) WithErrorCode(code string) Step {
 	f, ok := st.player.(failure)
 	if !ok {
@@ -44,7 +43,7 @@ func (st Step) WithErrorCode(code string) Step {
 }
 
 // RateLimited returns a step that answers with status 429 and a header that states when to try
-// again: Retry-After if retryAfter is a whole number of seconds, and otherwise Retry-After-Ms, in
+// again: Retry-After if retryAfter is a whole number of seconds; otherwise Retry-After-Ms, in
 // milliseconds, rounded up. A negative time counts as 0. To send another header, or none, use
 // Failure and WithHeader.
 func RateLimited(retryAfter time.Duration) Step {

@@ -62,11 +62,11 @@ func (b *localBody) Close() error {
 type localWriter struct {
 	header http.Header
 	body   *io.PipeWriter
-	began  chan struct{} // closed when the status is known or the server has aborted
+	began  chan struct{} // closed when the status is known or the server has aborted the exchange
 	leave  context.CancelFunc
 
 	once    sync.Once
-	status  int // 0 if the server aborted without an answer
+	status  int // 0 if the server aborted the exchange without an answer
 	sent    http.Header
 	length  int64 // Content-Length; -1 if not set
 	written int64

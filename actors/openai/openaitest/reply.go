@@ -14,9 +14,9 @@ func Text(text string) Step {
 	return Step{player: reply{text: &text}}
 }
 
-// ToolCalls returns a step that answers with tool calls and no text. Calls without an
-// ID get call_1, call_2 and so on, in the order in which the server sends them.
-// ToolCalls panics if there are no calls.
+// ToolCalls returns a step that answers with tool calls and no text. Calls without an ID get the
+// IDs call_1, call_2 and so on, in the order in which the server sends them. ToolCalls panics if
+// there are no calls.
 func ToolCalls(calls ...ToolCall) Step {
 	if len(calls) == 0 {
 		panic("openaitest: ToolCalls without a call")
@@ -32,9 +32,9 @@ type ToolCall struct {
 	Arguments string // JSON, unless a script tests malformed arguments.
 }
 
-// Call returns a call to the tool with the given name. Arguments of type string,
-// []byte or json.RawMessage are sent unchanged, even if malformed; nil is sent as
-// {}; other values are encoded as JSON. Call panics if a value cannot be encoded.
+// Call returns a call to the tool with the given name. Arguments of type string, []byte or
+// json.RawMessage are sent unchanged, even if malformed; nil is sent as {}; any other value is
+// encoded as JSON. Call panics if the value cannot be encoded.
 func Call(name string, arguments any) ToolCall {
 	switch args := arguments.(type) {
 	case nil:
@@ -80,8 +80,8 @@ func (st Step) WithReasoning(text string) Step {
 	return st.withReply("WithReasoning", func(r *reply) { r.reasoning = text })
 }
 
-// WithRefusal returns a copy of the step in which the model refuses to answer; text is
-// its refusal. It panics for steps other than Text and ToolCalls.
+// WithRefusal returns a copy of the step in which the model refuses to answer; text is the refusal.
+// It panics for steps other than Text and ToolCalls.
 func (st Step) WithRefusal(text string) Step {
 	return st.withReply("WithRefusal", func(r *reply) { r.refusal, r.text = text, nil })
 }

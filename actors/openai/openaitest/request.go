@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A Request is a request received by the server. API fields that have no field here are found only
-// in Body. Copies of a Request share memory, so a Request must not be modified.
+// A Request is a request received by the server. API fields that have no field here are available
+// only in Body. Copies of a Request share memory, so a Request must not be modified.
 type Request struct {
 	Model    string
 	Messages []Message
@@ -32,7 +32,7 @@ type Request struct {
 type Message struct {
 	Role       string
 	Name       string
-	Content    string // The text, or the joined text parts.
+	Content    string // The text, or the text parts joined together.
 	ToolCalls  []ToolCall
 	ToolCallID string
 }
@@ -118,8 +118,8 @@ func (r *Request) check() error {
 	return r.pairTools()
 }
 
-// pairTools returns an error for a tool call without its result or a result without its
-// call. The real API refuses such conversations, too.
+// pairTools returns an error if a tool call has no result or a result has no call. The real API
+// also refuses such conversations.
 func (r *Request) pairTools() error {
 	var open []ToolCall
 	for i, m := range r.Messages {

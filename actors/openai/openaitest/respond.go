@@ -2,12 +2,12 @@ package openaitest
 
 import "errors"
 
-// Respond returns a step that answers with the step returned by fn. With Forever, the step serves
-// any number of conversations in any order.
+// Respond returns a step that answers with the step returned by fn. Combined with Forever, it
+// serves any number of conversations in any order.
 //
-// fn is called on the goroutine of its request; for a repeated step it may be called concurrently.
-// For an unexpected request, fn should return Refuse or the zero Step. fn must not return a Repeat
-// or Forever step, and must not modify the request.
+// fn is called on the goroutine that serves the request; for a repeated step, it may be called
+// concurrently. For an unexpected request, fn should return Refuse or the zero Step. fn must not
+// return a Repeat or Forever step, and must not modify the request.
 func Respond(fn func(Request) Step) Step {
 	if fn == nil {
 		panic("openaitest: Respond(nil)")

@@ -25,8 +25,8 @@ type wireItem struct {
 	Output    json.RawMessage `json:"output"`
 }
 
-// readResponses decodes a request to the Responses API into r. Items become messages:
-// calls become messages of the assistant, and their outputs become tool messages.
+// readResponses decodes a request to the Responses API into r. Items become messages: a call
+// becomes a message of the assistant, and its output becomes a tool message.
 func (r *Request) readResponses() error {
 	var wire wireResponsesRequest
 	if err := json.Unmarshal(r.Body, &wire); err != nil {

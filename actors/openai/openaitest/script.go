@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// A script hands out steps in order. The mutex of its Server guards it.
+// A script hands out steps in order. It is guarded by its Server's mutex.
 type script struct {
 	steps  []Step
 	next   int // index of the next step
@@ -34,8 +34,8 @@ func (sc *script) take() (Step, int, bool) {
 	return st, number, true
 }
 
-// unplayed returns an ErrUnplayed error if steps are left, or nil. A Forever step does
-// not count as left.
+// unplayed returns an ErrUnplayed error if any steps are left, and nil otherwise. A Forever step
+// does not count.
 func (sc *script) unplayed() error {
 	if sc.next == len(sc.steps) || sc.steps[sc.next].times == forever {
 		return nil

@@ -27,8 +27,7 @@ func apiOf(path string) (responses, known bool) {
 }
 
 var (
-	// ErrUnexpected is matched by each error about a request that the script did not
-	// expect.
+	// ErrUnexpected is matched by every error about a request that the script did not expect.
 	ErrUnexpected = errors.New("unexpected request")
 
 	// ErrUnplayed is matched by the error about steps that were not played.
@@ -58,12 +57,12 @@ type Server struct {
 	script   script
 	requests []Request
 	faults   []error
-	calls    int // number of tool call IDs assigned
+	calls    int // the number of tool call IDs assigned so far
 }
 
 // New starts a server that plays steps. It reports unexpected requests and unplayed steps to t, and
 // closes the server when the test ends. Like httptest.NewServer, it panics if it cannot listen on
-// the loopback interface. It also panics if a step follows a Forever step.
+// the loopback interface. It also panics if another step follows a Forever step.
 func New(t T, steps ...Step) *Server {
 	t.Helper()
 	s, err := start(t, steps)
@@ -90,9 +89,9 @@ func NewLocal(t T, steps ...Step) *Server {
 	return s
 }
 
-// Start starts a server that plays steps, for programs that are not tests. The caller
-// must close it; Close and Err report unexpected requests. Start panics if a step
-// follows a Forever step.
+// Start starts a server that plays steps, for programs that are not tests. The caller must close
+// the server; Close and Err report unexpected requests. Start panics if another step follows a
+// Forever step.
 func Start(steps ...Step) (*Server, error) {
 	return start(nil, steps)
 }
@@ -115,7 +114,7 @@ func newServer(t T, steps []Step) *Server {
 	return &Server{t: t, closed: make(chan struct{}), script: newScript(steps)}
 }
 
-// track counts connections, so that Close can wait for them.
+// track counts connections so that Close can wait for them.
 func (s *Server) track(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
@@ -152,18 +151,17 @@ func (s *Server) Requests() []Request {
 	return slices.Clone(s.requests)
 }
 
-// Err returns the errors so far: one for each unexpected request (ErrUnexpected) and,
-// after Close, one for unplayed steps (ErrUnplayed). It returns nil if there are none.
+// Err returns the errors so far: one for each unexpected request (ErrUnexpected) and, after Close,
+// one for the unplayed steps (ErrUnplayed). It returns nil if there are no errors.
 func (s *Server) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return errors.Join(s.faults...)
 }
 
-// Close shuts the server down and waits for all its goroutines. Delayed replies are
-// dropped and their connections closed. Close returns Err, including unplayed steps.
-// Further calls only return Err. Close must not be called from a Respond or Expect
-// function.
+// Close shuts the server down and waits for all its goroutines. Delayed replies are dropped and
+// their connections closed. Close returns the result of Err, including unplayed steps. Further
+// calls only return that result. Close must not be called from a Respond or Expect function.
 func (s *Server) Close() error {
 	if s.t != nil {
 		s.t.Helper()
@@ -192,7 +190,7 @@ func (s *Server) isClosed() bool {
 	}
 }
 
-// report records err for Err and reports it to the test.
+// report records err for Err and reports it to the test, if there is one.
 func (s *Server) report(err error) {
 	err = fmt.Errorf("openaitest: %w", err)
 	s.mu.Lock()

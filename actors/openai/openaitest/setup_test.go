@@ -18,7 +18,7 @@ import (
 
 const hello = `{"model":"gpt-4o","messages":[{"role":"user","content":"Hello"}]}`
 
-// A fakeT is a test that is expected to fail.
+// A fakeT stands for a test that is expected to fail.
 type fakeT struct {
 	mu       sync.Mutex
 	errors   []string

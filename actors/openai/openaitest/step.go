@@ -25,8 +25,8 @@ type player interface {
 	String() string // name of the step in reports
 }
 
-// Expect returns a copy of the step that also requires its request to pass all checks.
-// A request that fails a check is unexpected and uses up the step.
+// Expect returns a copy of the step that also requires its request to pass the given checks. A
+// request that fails a check is unexpected and uses up the step.
 func (st Step) Expect(checks ...Check) Step {
 	st.checks = append(slices.Clip(st.checks), checks...)
 	return st
@@ -39,9 +39,8 @@ func (st Step) After(d time.Duration) Step {
 	return st
 }
 
-// Until returns a copy of the step that does not answer before it receives from gate or
-// gate is closed. If the client disconnects or the server closes, the wait ends without
-// an answer.
+// Until returns a copy of the step that does not answer until it receives from gate or gate is
+// closed. If the client disconnects or the server closes, the wait ends without an answer.
 func (st Step) Until(gate <-chan struct{}) Step {
 	st.gates = append(slices.Clip(st.gates), gate)
 	return st

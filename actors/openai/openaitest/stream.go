@@ -32,16 +32,16 @@ func (st Step) CutAfter(n int) Step {
 	return st.withReply("CutAfter", func(r *reply) { r.breakage = streamBreakage{how: cut, after: n} })
 }
 
-// StallAfter returns a copy of the step that sends nothing after n pieces of its
-// stream, until the client disconnects or the server closes. It panics for steps other
-// than Text and ToolCalls.
+// StallAfter returns a copy of the step that, after n pieces of its stream, sends nothing more
+// until the client disconnects or the server closes. It panics for steps other than Text and
+// ToolCalls.
 func (st Step) StallAfter(n int) Step {
 	return st.withReply("StallAfter", func(r *reply) { r.breakage = streamBreakage{how: stalled, after: n} })
 }
 
-// FailAfter returns a copy of the step that ends its stream with an error after n
-// pieces. A request without streaming is answered with the error and status 500. It
-// panics for steps other than Text and ToolCalls.
+// FailAfter returns a copy of the step that ends its stream with an error after n pieces. A request
+// that does not ask for a stream is answered with the error and status 500. FailAfter panics for
+// steps other than Text and ToolCalls.
 func (st Step) FailAfter(n int, code, message string) Step {
 	return st.withReply("FailAfter", func(r *reply) {
 		r.breakage = streamBreakage{how: failed, after: n, code: code, message: message}
@@ -88,7 +88,7 @@ func (r reply) stream(x *exchange) {
 	s.chat(calls)
 }
 
-// piece sends an event with a piece of the answer, or breaks the stream off.
+// piece sends an event with a piece of the answer, or breaks off the stream.
 func (s *streamer) piece(v any) {
 	if s.r.breakage.how != whole && s.sent == s.r.breakage.after {
 		s.breakOff()

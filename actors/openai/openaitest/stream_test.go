@@ -18,7 +18,7 @@ import (
 
 const streamed = `{"model":"gpt-4o","stream":true,"messages":[{"role":"user","content":"Hello"}]}`
 
-// Other clients can read the streams too.
+// Clients other than this package can also read the streams.
 func TestAStreamIsReadByGoOpenAI(t *testing.T) {
 	srv := openaitest.New(t,
 		openaitest.Text("It is 4 °C.").WithChunks("It is", " 4 °C", ".").WithReasoning("Hm, hm.").WithUsage(3, 4),

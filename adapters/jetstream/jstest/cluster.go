@@ -19,7 +19,7 @@ type Cluster struct {
 	Servers []*Server
 }
 
-// StartCluster starts a cluster of three servers, and returns when the cluster has a leader.
+// StartCluster starts a cluster of three servers and returns when it has a leader.
 func StartCluster(t testing.TB, options ...Option) *Cluster {
 	t.Helper()
 	const size = 3
@@ -51,7 +51,7 @@ func StartCluster(t testing.TB, options ...Option) *Cluster {
 	return c
 }
 
-// freePorts returns n ports that are free at the moment.
+// freePorts returns n ports that are currently free.
 func freePorts(t testing.TB, n int) []int {
 	t.Helper()
 	free, err := ports.Free(n)

@@ -10,8 +10,7 @@ import (
 	"github.com/reprise-go/reprise/adapters/jetstream/jstest"
 )
 
-// A test starts a server of its own. A published message is still there after the server is
-// restarted.
+// A test starts its own server. A published message is still there after the server is restarted.
 func TestMessageOutlivesTheServer(t *testing.T) {
 	server := jstest.Start(t)
 	js, err := jetstream.New(server.Connect())

@@ -12,7 +12,7 @@ import (
 )
 
 // readyTimeout limits how long a server may take to start, or a cluster to elect its leader. Even a
-// busy machine needs less; only a fault takes longer.
+// busy machine needs less time; only a fault takes longer.
 const readyTimeout = 3 * time.Minute
 
 // An Option configures the servers of a test.
@@ -35,7 +35,7 @@ func WithMaxPayload(bytes int32) Option {
 // WithoutJetStream disables JetStream on the server.
 func WithoutJetStream() Option { return func(o *server.Options) { o.JetStream = false } }
 
-// A Server is a NATS server with JetStream. It ends with its test.
+// A Server is a NATS server with JetStream. It stops at the end of its test.
 type Server struct {
 	t       testing.TB
 	options server.Options
@@ -87,7 +87,7 @@ func (s *Server) run() error {
 // URL returns the URL for clients. It stays the same when the server restarts.
 func (s *Server) URL() string { return fmt.Sprintf("nats://127.0.0.1:%d", s.options.Port) }
 
-// Stop stops the server. Stopping twice is fine.
+// Stop stops the server. It may be called twice.
 func (s *Server) Stop() {
 	if s.server != nil {
 		s.server.Shutdown()
@@ -96,7 +96,7 @@ func (s *Server) Stop() {
 	}
 }
 
-// Restart stops the server and starts it again with its files.
+// Restart stops the server and starts it again with the same files.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Stop()

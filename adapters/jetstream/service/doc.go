@@ -1,5 +1,5 @@
-// Package service serves the programs of a [runner.Runner] as package runner/service does,
-// with runs in a directory or in a store on JetStream that many processes share:
+// Package service serves the programs of a [runner.Runner] as package runner/service does. The runs
+// are in a directory, or in a store on JetStream that many processes share:
 //
 //	func main() {
 //		service.Main(func(r *runner.Runner) error {

@@ -20,7 +20,7 @@ type patientServer struct{ refuse atomic.Int32 }
 func (p *patientServer) Check(server.ClientAuthentication) bool { return p.refuse.Add(-1) < 0 }
 
 // A restarted server may refuse its users for a moment, for example while it loads their accounts.
-// The store comes back, as after any other outage.
+// The store comes back, as it does after any other outage.
 func TestStoreComesBackAfterTheServerHasRefusedItsUser(t *testing.T) {
 	free, err := ports.Free(1)
 	require.NoError(t, err)

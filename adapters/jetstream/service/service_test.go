@@ -123,8 +123,8 @@ func startServer(t *testing.T) string {
 	return fmt.Sprintf("nats://127.0.0.1:%d?store=agents&lease=1s", free[0])
 }
 
-// Two processes share a store on a server: a run of the first can be seen and started
-// through the second, and continues there when the first is killed.
+// Two processes share a store on a server. A run of the first can be seen through the second, and
+// continues there when the first is killed.
 func TestServicesOnAServerTakeOverFromEachOther(t *testing.T) {
 	store := startServer(t)
 	first := begun(t, store)
@@ -137,7 +137,7 @@ func TestServicesOnAServerTakeOverFromEachOther(t *testing.T) {
 	_, _, err = (&streamer.Client{URL: first.url}).Start(t.Context(), streamer.Start{Program: "work", RunID: "later", Input: input, At: time.Now().Add(time.Hour)})
 	require.NoError(t, err)
 	second := begun(t, store)
-	require.Eventually(t, func() bool { // the second process counts the runs of the first, too
+	require.Eventually(t, func() bool { // the second process also counts the runs of the first
 		response, err := http.Get(second.url + "metrics")
 		if err != nil {
 			return false

@@ -18,8 +18,8 @@ func Main(register func(*runner.Runner) error) {
 	service.MainWith(service.Options{OpenStore: Open}, register)
 }
 
-// Open opens the store that a URL such as postgres://app@db/app?schema=runs names, for
-// [service.Options]. It makes a separate pool. done closes the store and the pool.
+// Open opens the store that a URL such as postgres://app@db/app?schema=runs names, for use in
+// [service.Options]. It creates a separate pool for the store. done closes the store and the pool.
 func Open(ctx context.Context, storeURL string) (store snapshot.Store, queue runner.Queue, done func() error, err error) {
 	database, schema, err := storeurl.Parse(storeURL)
 	if err != nil {

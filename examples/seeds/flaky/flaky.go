@@ -13,8 +13,8 @@ import (
 	"github.com/reprise-go/reprise/core/httperror"
 )
 
-// A Service answers requests. The first requests to each path are answered with 503. The path
-// /declined is always answered with 422.
+// A Service answers requests. It answers the first requests to each path with 503. It always
+// answers the path /declined with 422.
 type Service struct {
 	*httptest.Server
 	failures int
@@ -29,8 +29,8 @@ type Request struct {
 	Path string `json:"path"`
 }
 
-// Start starts a service that is unavailable for the given number of requests to each
-// path. The caller must close it.
+// Start starts a service that is unavailable for the given number of requests to each path. The
+// caller must close the service.
 func Start(failures int) *Service {
 	s := &Service{failures: failures, asked: make(map[string]int), tokens: make(map[string]bool)}
 	s.Server = httptest.NewServer(s)
@@ -55,16 +55,15 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Effects returns the number of different tokens in the requests that the service has
-// completed.
+// Effects returns the number of distinct tokens in the requests that the service has completed.
 func (s *Service) Effects() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.tokens)
 }
 
-// Call calls the service. A response with a failure status is returned as an error. If
-// token is not empty, it is sent with the request.
+// Call calls the service. If the status of the response is a failure, Call returns it as an error.
+// If token is not empty, it is sent with the request.
 func (s *Service) Call(ctx context.Context, path, token string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+path, http.NoBody)
 	if err != nil {

@@ -21,8 +21,8 @@ const Variable = "REPRISE_CAMPAIGN"
 // Steps is the number of steps of each run.
 const Steps = 5
 
-// A Fault is something that breaks in a worker or its server. Do causes the fault and undoes it
-// before returning.
+// A Fault is something that goes wrong in a worker or its server. Do causes the fault and undoes it
+// before it returns.
 type Fault struct {
 	Name string
 	Do   func()
@@ -44,7 +44,7 @@ type campaign struct {
 	t       testing.TB
 	o       Options
 	workers []*worker
-	stops   int            // how often an effect may have been in progress when a lease expired
+	stops   int            // how often an effect may have been in progress when its lease expired
 	done    map[string]int // number of faults, by name
 }
 
@@ -52,7 +52,7 @@ type campaign struct {
 type worker struct {
 	process *process.Process
 	command *exec.Cmd
-	proxy   *Proxy // nil if there is no server
+	proxy   *Proxy // nil if the workers have no server
 }
 
 // Length returns a random source and the numbers of runs and faults. [Variable] sets the seed and
@@ -120,7 +120,7 @@ func Pause(rng *rand.Rand, lease time.Duration) time.Duration {
 	return time.Duration(rng.Int64N(int64(3 * lease / 2)))
 }
 
-// fault causes one fault, and undoes it after a while.
+// fault causes one random fault and undoes it after a while.
 func (c *campaign) fault() {
 	w := c.workers[c.o.Rand.IntN(len(c.workers))]
 	all := append(c.faultsOf(w), c.o.Faults...)

@@ -17,8 +17,8 @@ type Proxy struct {
 	server   string
 
 	mu    sync.Mutex
-	sent  []byte // sent by clients since Forget
-	cut   bool   // nothing passes, and connections are refused
+	sent  []byte // data that clients have sent since the last Forget
+	cut   bool   // no data passes, and connections are refused
 	deaf  bool   // data from the server is dropped
 	upTo  []byte // the proxy becomes deaf when a client has sent this; nil means never
 	delay time.Duration
@@ -26,7 +26,7 @@ type Proxy struct {
 	wait  sync.WaitGroup
 }
 
-// NewProxy returns a proxy for the server at host:port. It is closed when the test ends.
+// NewProxy returns a proxy for the server at host:port. The proxy is closed when the test ends.
 func NewProxy(t testing.TB, server string) *Proxy {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -58,8 +58,8 @@ func (p *Proxy) Set(cut, deaf bool) {
 	p.cut, p.deaf, p.upTo = cut, deaf, nil
 }
 
-// DeafAfter lets everything pass until a client has sent the text; after that, data from the
-// server is dropped.
+// DeafAfter lets all data pass until a client has sent the text. From then on, data from the server
+// is dropped.
 func (p *Proxy) DeafAfter(text string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,21 +73,21 @@ func (p *Proxy) IsDeaf() bool {
 	return p.deaf
 }
 
-// Delay slows down the server's side: each part of its data, at most 32 KB long, arrives after d.
+// Delay delays data from the server: each part of the data, at most 32 KB long, arrives d later.
 func (p *Proxy) Delay(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.delay = d
 }
 
-// Sent returns what clients have sent since Forget.
+// Sent returns the data that clients have sent since the last Forget.
 func (p *Proxy) Sent() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return bytes.Clone(p.sent)
 }
 
-// Forget clears what Sent returns.
+// Forget discards the data that Sent returns.
 func (p *Proxy) Forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,7 +117,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-// pass copies data from one side to the other until either has closed its connection.
+// pass copies data from one side to the other until either side has closed its connection.
 func (p *Proxy) pass(to, from net.Conn, answers bool) {
 	defer func() {
 		_, _ = to.Close(), from.Close()
@@ -140,7 +140,7 @@ func (p *Proxy) pass(to, from net.Conn, answers bool) {
 	}), from)
 }
 
-// loses reports whether data is dropped, and remembers data from clients.
+// loses reports whether the data is dropped. It remembers data from clients.
 func (p *Proxy) loses(b []byte, isAnswer bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -53,8 +53,8 @@ func (s *Site) patiently(what string, do func(context.Context) error) {
 	}
 }
 
-// Start starts a run. It repeats the request until a server answers. This does not start a second
-// run, since the ID is the same.
+// Start starts a run. It repeats the request until a server answers. Since the ID is the same each
+// time, this does not start a second run.
 func (s *Site) Start(id string, steps int) {
 	s.t.Helper()
 	s.patiently("start run "+id, func(ctx context.Context) error {

@@ -17,7 +17,7 @@ import (
 	"github.com/reprise-go/reprise/snapshot"
 )
 
-// Program is the name of the program of a [Task].
+// Program is the name of the program that executes a [Task].
 const Program = "work"
 
 // A Task is the input of a run.
@@ -26,7 +26,7 @@ type Task struct {
 	Steps int    `json:"steps"`
 }
 
-// A Step is the input of a tool call whose output is the line that it wrote.
+// A Step is the input of a tool call. The output of the call is the line that it wrote.
 type Step struct {
 	Run string `json:"run"`
 	N   int    `json:"n"`
@@ -38,8 +38,8 @@ type Work struct {
 	Queue runner.Queue
 	Dir   string // directory of the ledger
 
-	// Also, if not nil, is called by a second tool call of each step, with a line that is not in the
-	// ledger.
+	// Also, if not nil, is called by the second tool call of each step, with a line that is not in
+	// the ledger.
 	Also func(ctx context.Context, in Step, line string) (string, error)
 	// LookUp is the LookUp function of the tool that calls Also.
 	LookUp func(ctx context.Context, in Step) (string, bool, error)
@@ -70,7 +70,7 @@ func (w Work) serve(ctx context.Context) error {
 	return r.Serve(ctx)
 }
 
-// Register registers the program with a runner.
+// Register registers the program with r.
 func (w Work) Register(r *runner.Runner) {
 	var lines atomic.Int64
 	unlimited := actors.WithRetry(core.RetryConfig{MaxAttempts: core.Unlimited})

@@ -15,16 +15,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// programVariable contains the name of the program that a test binary runs instead of
-// its tests.
+// programVariable is the environment variable that contains the name of the program that a test
+// binary runs instead of its tests.
 const programVariable = "REPRISE_TEST_PROGRAM"
 
-// Programs maps names to functions. Each gets the arguments of its [Command].
+// Programs maps names to functions. Each function receives the arguments of its [Command].
 type Programs map[string]func(args ...string) error
 
-// Main runs the program that [Command] named in the environment, or else the tests. It
-// does not return. The process exits with 0, or prints the error to standard error and
-// exits with 1.
+// Main runs the program that [Command] named in the environment, or the tests if none is named. It
+// does not return. If the program succeeds, the process exits with 0. Otherwise, it prints the
+// error to standard error and exits with 1.
 func Main(m interface{ Run() int }, programs Programs) {
 	name, set := os.LookupEnv(programVariable)
 	if !set {
@@ -47,8 +47,7 @@ func Main(m interface{ Run() int }, programs Programs) {
 	os.Exit(0)
 }
 
-// Command returns the command that runs the program. The process is killed when the
-// test ends.
+// Command returns a command that runs the program. The process is killed when the test ends.
 func Command(t testing.TB, program string, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -59,8 +58,8 @@ func Command(t testing.TB, program string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Killed reports whether err, from [exec.Cmd.Wait] or Run, means that a signal ended
-// the process.
+// Killed reports whether err, which [exec.Cmd.Wait] or Run returned, means that a signal ended the
+// process.
 func Killed(err error) bool {
 	var exit *exec.ExitError
 	return errors.As(err, &exit) && exit.ExitCode() == -1
@@ -77,7 +76,7 @@ func UntilStdinEnds() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// A Process is a started command whose output is read line by line. It is not safe for
+// A Process is a command that was started and whose output is read line by line. It is not safe for
 // concurrent use.
 type Process struct {
 	t     testing.TB
@@ -86,8 +85,8 @@ type Process struct {
 	lines chan string // closed when the process has closed its output
 }
 
-// unread is the number of lines buffered for the test. If there are more, the process
-// blocks.
+// unread is the number of lines that are buffered for the test. If there are more unread lines, the
+// process blocks.
 const unread = 1 << 16
 
 // Start starts the command. If the command's standard error is not set, the test's is used. When
@@ -124,8 +123,8 @@ func (p *Process) Line() (string, bool) {
 	return line, ok
 }
 
-// Await returns when the process has printed all of the lines, in any order. If the process
-// ends earlier, Await fails the test.
+// Await waits until the process has printed all of the lines, in any order. If the process ends
+// earlier, Await fails the test.
 func (p *Process) Await(lines ...string) {
 	p.t.Helper()
 	waiting := slices.Clone(lines)
@@ -138,14 +137,14 @@ func (p *Process) Await(lines ...string) {
 	}
 }
 
-// Kill kills the process, as in a crash.
+// Kill kills the process, as a crash would.
 func (p *Process) Kill() {
 	p.t.Helper()
 	require.NoError(p.t, p.cmd.Process.Kill())
 	p.Wait()
 }
 
-// Stop closes the standard input of the process, and requires that it exits with 0.
+// Stop closes the standard input of the process, and checks that the process exits with 0.
 func (p *Process) Stop() {
 	p.t.Helper()
 	require.NoError(p.t, p.stdin.Close())

@@ -38,7 +38,7 @@ func serve(...string) error {
 	return nil
 }
 
-// chatter prints more than a pipe holds, before it is ready.
+// chatter prints more than fits into a pipe before it is ready.
 func chatter(...string) error {
 	for n := range 10_000 {
 		fmt.Println("line", n)
@@ -117,8 +117,8 @@ func TestProcessIsStoppedOrKilled(t *testing.T) {
 	assert.True(t, process.Killed(cmd.Wait()))
 }
 
-// A process can be interrupted even if the tests run in the background of a shell, which makes them
-// ignore Ctrl-C.
+// A process can be interrupted even if a shell runs the tests in the background, which makes the
+// tests ignore Ctrl-C.
 func TestProcessCanBeInterrupted(t *testing.T) {
 	cmd := process.Command(t, "serve")
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", `trap '' INT; exec "$0" -test.run '^TestProcessThatIsInterruptedEnds$' -test.count 1`, cmd.Path).CombinedOutput()

@@ -20,7 +20,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// A source has the records of a run that asks a question.
+// A source provides the records of a run that asks a question.
 type source struct {
 	asks []record.Record
 	more chan record.Record
@@ -39,7 +39,7 @@ func asking(t *testing.T) *source {
 	}
 }
 
-// continues sends the records of the answer and of the end of the run.
+// continues sends the record of the answer and the record of the run's end.
 func (s *source) continues() {
 	s.more <- record.Record{Kind: record.KindAnswer, Status: record.StatusRecorded, Name: "q"}
 	s.more <- record.Record{Kind: record.KindRun, Status: record.StatusCompleted}
@@ -73,7 +73,7 @@ type plain struct{}
 
 func (plain) Encode(e *Event) Frame { return Frame{Kind: e.Kind, Asked: e.Asked} }
 
-// control accepts every answer at once, or refuses every answer after a while.
+// control either accepts every answer at once or refuses every answer after a while.
 type control struct {
 	streamer.Control
 	refused error
@@ -96,8 +96,7 @@ func answer(ctx context.Context, h *Hub, c streamer.Control) error {
 	return thread.Answer(ctx, "r", l, []Answer{{Question: WireID("r", "q"), Value: []byte(`"Rome"`)}})
 }
 
-// follow follows the run from its beginning, and sends the kind of the last frame on
-// the channel.
+// follow follows the run from its beginning and sends the kind of the last frame on the channel.
 func follow(ctx context.Context, t *testing.T, h *Hub) <-chan Kind {
 	ended := make(chan Kind, 1)
 	go func() {
@@ -120,7 +119,7 @@ func follow(ctx context.Context, t *testing.T, h *Hub) <-chan Kind {
 }
 
 // An answer is stored before the run records it. A client that connects in between must not be
-// asked again, since a second answer is refused.
+// asked again, because a second answer is refused.
 func TestQuestionWhoseAnswerIsStoredIsNotAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := asking(t)
@@ -213,12 +212,12 @@ func (c *continuing) Answer(_ context.Context, _, question, _ string, _ json.Raw
 	for i := range records {
 		c.run.more <- records[i]
 	}
-	synctest.Wait() // until the log contains the records
+	synctest.Wait() // until the log contains these records
 	return nil
 }
 
 // A request contains several answers, and a fast worker continues the run after the first. The
-// other answers must not be dropped, and their questions must not be asked again.
+// other answers must not be lost, and their questions must not be asked again.
 func TestAnswersAreAllStoredAlthoughTheRunContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := asking(t)
@@ -251,8 +250,8 @@ func TestALaterAttemptOfAToolBeginsNoStep(t *testing.T) {
 	assert.Equal(t, []Event{{Kind: StepBegins, Step: "r/1.1"}, {Kind: Text, Step: "r/1.1", Text: "Hm"}}, shown)
 }
 
-// TestTextThatArrivesBeforeTheEndOfThePreviousStep checks that the steps of a turn stay apart if
-// deltas arrive before records, as they may from another process.
+// TestTextThatArrivesBeforeTheEndOfThePreviousStep checks that the steps of a turn stay separate if
+// deltas arrive before records, as can happen if they come from another process.
 func TestTextThatArrivesBeforeTheEndOfThePreviousStep(t *testing.T) {
 	s := &answering{source: asking(t), outputs: make(map[string][]byte)}
 	b := NewBuilder(s, "r")
@@ -283,7 +282,7 @@ func TestTextThatArrivesBeforeTheEndOfThePreviousStep(t *testing.T) {
 	}, add(completed(second, "It is noon")))
 }
 
-// answering is a source with the outputs of calls, by address.
+// answering is a source that also provides the outputs of calls, by address.
 type answering struct {
 	*source
 	outputs map[string][]byte

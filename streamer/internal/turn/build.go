@@ -10,19 +10,19 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// Runs gives access to the records of runs. A [streamer.Handler] implements it.
+// Runs provides the records of runs. A [streamer.Handler] implements it.
 type Runs interface {
 	RedactText(text string) string
 	RecordOutput(ctx context.Context, rec *record.Record) ([]byte, error)
 	RecordJSON(ctx context.Context, rec *record.Record) ([]byte, error)
 }
 
-// A Builder turns a run's records and deltas into events, in order.
+// A Builder converts a run's records and deltas into events, in order.
 type Builder struct {
 	runs  Runs
 	runID string
 
-	Prompt string // what the user said; empty until it is known
+	Prompt string // what the user said; empty until known
 
 	ledger  record.Ledger
 	agent   record.Address // the outermost call
@@ -32,7 +32,7 @@ type Builder struct {
 	step    *step          // the current step; nil if there is none
 	steps   int
 	voided  int               // the value of steps when the turn was last void
-	calls   []*call           // requested by the model, in order
+	calls   []*call           // calls requested by the model, in order
 	retries map[string]*Retry // pending
 	asked   map[string]Question
 	done    map[record.Address]bool    // steps that have ended
@@ -46,7 +46,7 @@ func NewBuilder(runs Runs, runID string) *Builder {
 	return &Builder{runs: runs, runID: runID, retries: make(map[string]*Retry), asked: make(map[string]Question), done: make(map[record.Address]bool), hidden: make(map[record.Address]bool), values: make(map[string]json.RawMessage)}
 }
 
-// Add returns the events that the next record or delta causes.
+// Add returns the events that result from the next record or delta.
 func (b *Builder) Add(ctx context.Context, e streamer.FollowEvent) ([]Event, error) {
 	switch {
 	case e.Delta != nil:
@@ -145,12 +145,12 @@ func (b *Builder) setClosed(closed bool) {
 }
 
 // interrupted returns the events for a run that was interrupted. There are none if the run is about
-// to continue, or if they were returned before.
+// to continue or if these events were already returned.
 func (b *Builder) interrupted(e *record.InterruptedError) []Event {
 	switch {
 	case b.stopped || e == nil || e.Reason.ContinuesByItself():
 		return nil
-	case e.Reason == record.InterruptFork || e.Reason == record.InterruptRetry: // it was not opened yet
+	case e.Reason == record.InterruptFork || e.Reason == record.InterruptRetry: // the run was not opened yet
 		return nil
 	}
 	b.stopped = true
@@ -180,7 +180,7 @@ func (b *Builder) shortened(err error) string {
 	return record.Truncate(b.runs.RedactText(fmt.Sprint(err)), record.MessageLimit)
 }
 
-// retryOver appends an event if the record ends a call's wait for another attempt.
+// retryOver appends an event if the record ends a call's wait for its next attempt.
 func (b *Builder) retryOver(out []Event, r *record.Record) []Event {
 	id := r.Address.String()
 	if planned := b.retries[id]; planned != nil && (r.Status == record.StatusStarted || r.IsOutcome()) {

@@ -30,8 +30,8 @@ func valid(data []byte) json.RawMessage {
 	return quoted
 }
 
-// argumentsJSON returns arguments as JSON: as {} if they are empty, and as a JSON string if they are
-// not valid JSON.
+// argumentsJSON returns arguments as JSON: {} if they are empty, and a JSON string if they are not
+// valid JSON.
 func argumentsJSON(arguments string) json.RawMessage {
 	if strings.TrimSpace(arguments) == "" {
 		return json.RawMessage("{}")
@@ -39,8 +39,8 @@ func argumentsJSON(arguments string) json.RawMessage {
 	return valid([]byte(arguments))
 }
 
-// unique returns a tool call's ID on the wire. This is the ID from the model, unless the ID is
-// empty or another call in the run has it too, since some services count from 0 in each answer.
+// unique returns a tool call's ID on the wire. This is the model's ID, unless that ID is empty or
+// is also used by another call in the run, because some services count from 0 in each answer.
 func (b *Builder) unique(id string, index int) string {
 	if id == "" {
 		id = "call-" + strconv.Itoa(b.step.number) + "-" + strconv.Itoa(index+1)

@@ -15,10 +15,10 @@ import (
 // An Encoder encodes the events of one run, in order, as frames of a protocol.
 type Encoder interface{ Encode(e *Event) Frame }
 
-// A Frame is an event in the form in which a client receives it.
+// A Frame is an event in the form in which clients receive it.
 type Frame struct {
 	Kind Kind
-	Data []byte // encoded event; nil if the event is not sent
+	Data []byte // the encoded event; nil if the event is not sent
 
 	// Messages contains the turn's messages as JSON, separated by commas. It is set if Snapshot is
 	// set, or if the event ends or pauses the run. Snapshot means that a snapshot of all messages
@@ -30,16 +30,16 @@ type Frame struct {
 	Asked []Question // for Paused, the open questions; for Answered, the question that was answered
 }
 
-// A Log contains a run's frames from the beginning, and grows while the run continues. Any
-// number of readers can start at any index.
+// A Log contains all of a run's frames, from the first one on, and grows while the run continues.
+// Any number of readers can start at any index.
 type Log struct {
 	mu       sync.Mutex
 	frames   []Frame
 	begins   int           // see Begin
-	changed  chan struct{} // closed when there are more frames; nil while no reader waits
+	changed  chan struct{} // closed when there are more frames; nil while no reader is waiting
 	err      error         // why there will be no more frames
 	prompt   string
-	answered map[string]bool // questions, by ID on the wire, that have an answer in the store but not yet in a frame
+	answered map[string]bool // questions, by ID on the wire, whose answers are in the store but not yet in a frame
 
 	ready chan struct{} // closed when the log has caught up with the run
 	stop  context.CancelFunc
@@ -74,7 +74,7 @@ func NewHub(source Source, encoder func(runID string) Encoder) *Hub {
 var ErrClosed = errors.New("turn: the server is shutting down")
 
 // maxIdle is how many logs without a reader are kept. If a page reloads while the model is writing
-// a text, such a log still contains the beginning of the text.
+// a text, the log that was kept still contains the beginning of that text.
 const maxIdle = 64
 
 // Open returns a run's log once the log has caught up with the run. The caller must call
@@ -245,15 +245,15 @@ func (l *Log) failure() error {
 	return l.err
 }
 
-// isOver reports whether no more frames will come until the run is answered or resumed.
+// isOver reports whether there will be no more frames until the run is answered or resumed.
 func (l *Log) isOver() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err != nil || l.endLocked(len(l.frames)) != nil
 }
 
-// endAt returns the last frame if the log contains n frames and no more will come until the run is
-// answered or resumed. Otherwise it returns nil.
+// endAt returns the last frame if the log contains n frames and there will be no more until the run
+// is answered or resumed. Otherwise it returns nil.
 func (l *Log) endAt(n int) *Frame {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -295,7 +295,7 @@ func (l *Log) End() int {
 	return len(l.frames)
 }
 
-// Asked returns the questions that the run waits for now.
+// Asked returns the questions for which the run is now waiting.
 func (l *Log) Asked() []Question {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -316,8 +316,8 @@ func (l *Log) open() (open []Question) {
 	return open
 }
 
-// beginAnswer marks a question as answered, and reports whether it was open. An answer is stored
-// before the run records it, and a client must not be asked again in between.
+// beginAnswer marks a question as answered and reports whether it was open. An answer is stored
+// before the run records it, and clients must not be asked again in between.
 func (l *Log) beginAnswer(question string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -331,7 +331,7 @@ func (l *Log) beginAnswer(question string) bool {
 	return true
 }
 
-// reopen marks a question as open again, because its answer could not be stored.
+// reopen marks a question as open again after its answer could not be stored.
 func (l *Log) reopen(question string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

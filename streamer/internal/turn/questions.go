@@ -48,14 +48,14 @@ func (b *Builder) ask(r *record.Record) {
 	b.asked[r.Name] = q
 }
 
-// isApproval reports whether the question asks for approval of a tool call. The question is then
+// isApproval reports whether the question asks for approval of a tool call. Such a question is
 // asked by a call that contains the tool call; see actors.WithApproval.
 func isApproval(r *record.Record) bool {
 	path := r.Address.String()
 	return strings.HasPrefix(path[strings.LastIndexByte(path, '/')+1:], "approve_") && r.Awaits() == record.AwaitAnswer
 }
 
-// open returns the questions that wait for a person's answer.
+// open returns the questions that are waiting for a person's answer.
 func (b *Builder) open() (asked []Question) {
 	for _, q := range b.ledger.Questions(false) {
 		if known, ok := b.asked[q.ID]; ok {

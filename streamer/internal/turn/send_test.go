@@ -10,7 +10,7 @@ import (
 	"github.com/reprise-go/reprise/streamer"
 )
 
-// conversations contains the turns of one thread.
+// conversations holds the turns of one thread.
 type conversations struct {
 	streamer.Threads
 	turns []streamer.ThreadTurn

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// A Response is an event stream to one client. It is not safe for concurrent use. W must be the
-// writer passed by [streamer.Handler.AdmitFunc], which cuts off a client that does not read.
+// A Response is an event stream to a single client. It is not safe for concurrent use. W must be
+// the writer passed by [streamer.Handler.AdmitFunc], which cuts off clients that do not read.
 type Response struct {
 	W         http.ResponseWriter
 	Proto     int           // the request's ProtoMajor
-	Heartbeat time.Duration // time between comments while nothing happens
+	Heartbeat time.Duration // time between comments while nothing is happening
 	TTL       time.Duration // how long Follow may last; see streamer.Access
 
 	control *http.ResponseController
@@ -32,14 +32,14 @@ func (r *Response) Begin() error {
 	return r.Flush()
 }
 
-// Write writes a frame, or a part of one. The next Flush returns an error if this fails.
+// Write writes a frame or part of one. If this fails, the next Flush returns an error.
 func (r *Response) Write(frame []byte) {
 	if r.err == nil {
 		_, r.err = r.W.Write(frame)
 	}
 }
 
-// Flush sends what was written and not sent yet.
+// Flush sends what was written but not yet sent.
 func (r *Response) Flush() error {
 	if r.err == nil {
 		r.err = r.control.Flush()
@@ -48,9 +48,9 @@ func (r *Response) Flush() error {
 }
 
 // Follow sends a log's frames from the given index on, until a frame that ends the turn or asks the
-// client for answers. After a frame with Snapshot set, it calls write, which must write the
-// snapshot. Follow returns the last frame, the error from the log or the connection, or the cause
-// if ctx ends or the TTL expires.
+// client for answers. After a frame in which Snapshot is set, it calls write, which must write the
+// snapshot. Follow returns the last frame. If the log or the connection fails, it returns that
+// error instead; if ctx ends or the TTL expires, it returns the cause.
 func (r *Response) Follow(ctx context.Context, l *Log, from int, write func(*Frame)) (*Frame, error) {
 	if r.TTL > 0 {
 		var cancel context.CancelFunc
@@ -86,7 +86,7 @@ func (r *Response) Follow(ctx context.Context, l *Log, from int, write func(*Fra
 		heartbeat.Reset(r.Heartbeat)
 		select {
 		case <-more:
-			if end := l.endAt(from); end != nil { // an answer could not be stored: the question is open again
+			if end := l.endAt(from); end != nil { // an answer could not be stored, so the question is open again
 				return end, nil
 			}
 		case <-ctx.Done():

@@ -57,12 +57,13 @@ func (b *Builder) delta(d *streamer.Delta) (out []Event) {
 	return b.show(out, d.Part, d.Text)
 }
 
-// isStep reports whether the call at the address is a model call made by the agent.
+// isStep reports whether the call at the given address is a model call made by the agent.
 func (b *Builder) isStep(a record.Address) bool {
 	return !b.agent.IsZero() && a.IsInside(b.agent) && a.Depth() == b.agent.Depth()+1
 }
 
-// begin begins a step or another attempt of the current step, unless the attempt has already begun.
+// begin begins a step, or another attempt of the current step, unless that attempt has already
+// begun.
 func (b *Builder) begin(out []Event, a record.Address, attempt int) []Event {
 	switch s := b.step; {
 	case s != nil && s.address == a && s.attempt == attempt && !s.hasShown:
@@ -115,7 +116,7 @@ func (b *Builder) hide() {
 	}
 }
 
-// void withdraws everything that the agent's current attempt has shown.
+// void withdraws everything shown by the agent's current attempt.
 func (b *Builder) void(out []Event) []Event {
 	if b.steps == b.voided {
 		return out
@@ -169,12 +170,12 @@ func (b *Builder) response(ctx context.Context, r *record.Record) (resp actors.R
 	return resp, nil
 }
 
-// finish shows the parts of a message that no delta has shown, and ends the step. If the deltas have
-// shown different text, finish withdraws it and shows the message from the beginning.
+// finish shows those parts of a message that no delta has shown, and ends the step. If the deltas
+// showed different text, finish withdraws it and shows the message from the beginning.
 func (b *Builder) finish(out []Event, m *actors.Message) []Event {
 	text, hasText := strings.CutPrefix(m.Text, b.step.shown[0].String())
 	thoughts, hasThoughts := strings.CutPrefix(m.Reasoning, b.step.shown[1].String())
-	if !hasThoughts && m.Commentary != "" { // commentary is shown as thoughts, though it is not part of them
+	if !hasThoughts && m.Commentary != "" { // commentary is shown as thoughts, although it is not part of them
 		thoughts, hasThoughts = "", true
 	}
 	if !hasText || !hasThoughts {

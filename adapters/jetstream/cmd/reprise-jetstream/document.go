@@ -21,8 +21,8 @@ func export(ctx context.Context, s snapshot.Store, id, file string) error {
 	return run.WriteFile(file)
 }
 
-// importRuns stores the runs that files contain. If a run cannot be stored, importRuns continues with
-// the others.
+// importRuns stores the runs that the files contain. If a run cannot be stored, importRuns
+// continues with the others.
 func importRuns(ctx context.Context, s snapshot.Store, files []string, out io.Writer) error {
 	var all error
 	for _, file := range files {

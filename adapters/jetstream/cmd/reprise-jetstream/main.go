@@ -85,7 +85,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) error {
 	return errors.Join(do(ctx, store), store.Close())
 }
 
-// parseURL parses a store's URL as a service does, but a server's scheme may be missing.
+// parseURL parses a store's URL as a service does, except that a server's scheme may be missing.
 func parseURL(storeURL string) (servers string, o jetstream.Options, credentials string, err error) {
 	list, query, found := strings.Cut(storeURL, "?")
 	var urls []string
@@ -104,8 +104,8 @@ func parseURL(storeURL string) (servers string, o jetstream.Options, credentials
 	return servers, o, credentials, err
 }
 
-// agree sets an option to the value of a flag, if the flag was given. If the URL has set the
-// option, too, both values must be equal.
+// agree sets an option to the value of a flag if the flag was given. If the URL has also set the
+// option, the two values must be equal.
 func agree[T comparable](flagName string, option *T, given T) error {
 	var none T
 	if *option != none && given != none && *option != given {
@@ -118,7 +118,7 @@ func agree[T comparable](flagName string, option *T, given T) error {
 func withoutPasswords(servers string) string {
 	urls := strings.Split(servers, ",")
 	for i, server := range urls {
-		if u, err := url.Parse(server); err == nil { // storeurl has parsed it before
+		if u, err := url.Parse(server); err == nil { // storeurl has already parsed it
 			urls[i] = u.Redacted()
 		}
 	}
@@ -165,13 +165,13 @@ func command(args []string, out io.Writer) (func(context.Context, *jetstream.Sto
 	return nil, fmt.Errorf("got %q, want %s", args, usage)
 }
 
-// repair corrects the list of runs and the queue, and prints what has changed.
+// repair corrects the list of runs and the queue, and prints what it has changed.
 func repair(ctx context.Context, s *jetstream.Store, out io.Writer) error {
 	if _, err := jetstream.OpenQueue(ctx, s); err != nil {
 		return err
 	}
 	_, err := s.Repair(ctx)
-	r := s.RepairReport() // Open may have repaired the store already
+	r := s.RepairReport() // Open may already have repaired the store
 	fmt.Fprintf(out, "%d runs were missing from the list, or outdated in it\n%d runs that do not exist were removed from the list\n%d runs were queued again\n", r.Shown, r.Hidden, r.Queued)
 	return err
 }

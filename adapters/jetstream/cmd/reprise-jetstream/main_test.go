@@ -78,7 +78,8 @@ func TestRunsMoveBetweenStores(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestPermissionsAreThoseOfTheStore: the permissions depend on the name, the domain and the prefix.
+// TestPermissionsAreThoseOfTheStore checks that the permissions depend on the name, the domain and
+// the prefix.
 func TestPermissionsAreThoseOfTheStore(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-store", "mine", "permissions", "-domain", "hub", "worker"}, &out, &out))
@@ -160,7 +161,7 @@ func TestWrongArgumentsAreNamed(t *testing.T) {
 	require.ErrorContains(t, err, "connect to nats://127.0.0.1:1")
 }
 
-// The original of an imported run may continue, too.
+// The run is interrupted because the original of an imported run may also continue.
 func TestAnImportedRunIsInterruptedUntilItIsResumed(t *testing.T) {
 	url, file := jstest.Start(t).URL(), filepath.Join(t.TempDir(), "run")
 	queued, err := snapshot.NewRun(snapshot.Info{RunID: "run-1", Status: snapshot.StatusQueued, Program: "job", Version: "1"}, func(func(record.Record, error) bool) {})

@@ -34,7 +34,7 @@ const (
 	nap      = 2 * time.Second
 )
 
-// ledger records the effects that have happened.
+// ledger records the effects that have taken place.
 type ledger struct {
 	mu    sync.Mutex
 	lines []string
@@ -63,8 +63,8 @@ type job struct {
 	Kind string `json:"kind"`
 }
 
-// register registers a program with two effects, and something between them that
-// depends on the kind of the job. The output of the first effect is an artifact.
+// register registers a program with two effects and something between them that depends on the kind
+// of job. The output of the first effect is an artifact.
 func (l *ledger) register(r *runner.Runner) {
 	runner.Register(r, decorators.Agent("job", "", func(ctx context.Context, in job) (string, error) {
 		large, err := core.Step(ctx, "first", func(context.Context) ([]byte, error) {
@@ -94,7 +94,7 @@ func (l *ledger) register(r *runner.Runner) {
 	}))
 }
 
-// runner returns a runner that does not serve yet.
+// runner returns a runner that is not serving yet.
 func (l *ledger) runner(t *testing.T, store snapshot.Store) *runner.Runner {
 	t.Helper()
 	o := runner.Options{ParkAfter: time.Millisecond, SweepEvery: 200 * time.Millisecond, Observe: func(e runner.Notice) {
@@ -199,15 +199,15 @@ func questionOf(t *testing.T, r *runner.Runner, id string) string {
 	return questions[0].ID
 }
 
-// copied lists the runs that fill creates, with their status in both stores.
+// copied lists the runs that fill creates, with the status that they have in both stores.
 var copied = map[string]snapshot.Status{
 	"completed": snapshot.StatusCompleted, "pinned": snapshot.StatusCompleted, "failed": snapshot.StatusFailed,
 	"asked": snapshot.StatusPaused, "answered": snapshot.StatusPaused, "cancelled": snapshot.StatusCancelled,
 	"later": snapshot.StatusQueued, "parked": snapshot.StatusPaused, "queued": snapshot.StatusQueued, "forked": snapshot.StatusInterrupted,
 }
 
-// check compares runs with their originals, lets them continue until they end, and checks in the
-// ledger that no call with an outcome has run again.
+// check compares runs with their originals, lets them continue until they end, and uses the ledger
+// to check that no call with an outcome has run again.
 func (l *ledger) check(t *testing.T, to, from snapshot.Store) {
 	t.Helper()
 	ctx := t.Context()
@@ -258,7 +258,7 @@ func (l *ledger) check(t *testing.T, to, from snapshot.Store) {
 	assert.Zero(t, l.count("later first"))
 }
 
-// openStore opens the store on a server until the end of the test.
+// openStore opens the store on a server, until the end of the test.
 func openStore(t *testing.T, conn *nats.Conn, name string) *jetstream.Store {
 	t.Helper()
 	s, err := jetstream.Open(t.Context(), conn, jetstream.Options{Name: name})
@@ -267,7 +267,7 @@ func openStore(t *testing.T, conn *nats.Conn, name string) *jetstream.Store {
 	return s
 }
 
-// TestRunsOfEveryKindContinueInAnotherStore: from a directory to a server, and from a
+// TestRunsOfEveryKindContinueInAnotherStore copies runs from a directory to a server, and from a
 // server to a directory. Everything is copied twice; the second copy must change nothing.
 func TestRunsOfEveryKindContinueInAnotherStore(t *testing.T) {
 	server := jstest.Start(t)
@@ -394,8 +394,8 @@ func TestCopyThatWasInterruptedIsContinued(t *testing.T) {
 	}
 }
 
-// TestCopyOntoAnotherRunIsRefused: the copy has continued, or is a different run with
-// the same ID.
+// TestCopyOntoAnotherRunIsRefused copies onto a copy that has continued, and onto a different run
+// with the same ID.
 func TestCopyOntoAnotherRunIsRefused(t *testing.T) {
 	from, err := filestore.New(t.TempDir())
 	require.NoError(t, err)

@@ -73,7 +73,7 @@ func TestRunsOutliveEveryProcess(t *testing.T) {
 	}
 }
 
-// ask sends a request, and returns the answer and its status.
+// ask sends a request and returns the answer and its status.
 func ask(t *assert.CollectT, method, url, body string) (string, int) {
 	req, err := http.NewRequest(method, url, strings.NewReader(body))
 	require.NoError(t, err)

@@ -18,7 +18,7 @@ import (
 )
 
 // roleVariable is the environment variable that contains a process's role in the cluster. A process
-// without it starts the others.
+// without a role starts the others.
 const roleVariable = "REPRISE_CLUSTER_ROLE"
 
 func main() {
@@ -65,7 +65,7 @@ type cluster struct {
 
 func (c *cluster) url() string { return fmt.Sprint("nats://127.0.0.1:", c.port) }
 
-// start starts all processes, and restarts each one that ends, until ctx ends.
+// start starts all processes and restarts each one that ends, until ctx ends.
 func (c *cluster) start(ctx context.Context, out io.Writer) (err error) {
 	if c.port == 0 {
 		if c.port, err = freePort(ctx); err != nil {
@@ -100,8 +100,8 @@ func freePort(ctx context.Context) (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, l.Close()
 }
 
-// restartDelay is how long to wait before a process is restarted. It is long for workers, so that you
-// can see other workers continue their runs.
+// restartDelay is how long to wait before a process is restarted. The delay is long for workers, so
+// that you can see other workers continue their runs.
 func restartDelay(name string) time.Duration {
 	if name == "server" || name == "dashboard" {
 		return 500 * time.Millisecond
@@ -109,7 +109,7 @@ func restartDelay(name string) time.Duration {
 	return 10 * time.Second
 }
 
-// keep runs one process, restarting it when it ends.
+// keep runs one process and restarts it whenever it ends.
 func (c *cluster) keep(ctx context.Context, name string, out *printer) {
 	role := name
 	if len(name) > len("worker") && name[:len("worker")] == "worker" {

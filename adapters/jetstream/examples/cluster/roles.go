@@ -37,8 +37,8 @@ type Number struct {
 	Number int `json:"number"`
 }
 
-// register registers the agent. Each number takes a second, and is counted again
-// by another worker if the first one is killed meanwhile.
+// register registers the agent. Each number takes a second. If a worker is killed while it counts a
+// number, another worker counts the number again.
 func register(r *runner.Runner, worker string) {
 	number := decorators.Tool("number", "Waits for a second.", func(ctx context.Context, in Number) (string, error) {
 		select {

@@ -14,8 +14,8 @@ import (
 )
 
 // Parse parses a URL such as nats://a:4222,nats://b:4222?store=support&replicas=3. The result
-// credentials is the path of the file with a user's credentials, or empty if the URL has none. Errors
-// from Parse contain no passwords.
+// credentials is the path of the file with a user's credentials, or empty if the URL has none.
+// Errors returned by Parse contain no passwords.
 func Parse(storeURL string) (servers string, o jetstream.Options, credentials string, err error) {
 	servers, query, _ := strings.Cut(storeURL, "?")
 	for server := range strings.SplitSeq(servers, ",") {

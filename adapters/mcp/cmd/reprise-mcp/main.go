@@ -1,12 +1,12 @@
-// The command reprise-mcp serves a program to an MCP client, such as an editor, over its
-// standard input and output:
+// The command reprise-mcp serves a program to an MCP client, such as an editor, over its standard
+// input and output:
 //
 //	reprise-mcp PROGRAM [ARGUMENT...]
 //	reprise-mcp URL
 //
 // PROGRAM is a program whose main function calls mcp.Main. It is started with the flag -mcp. Its
 // unfinished runs continue when it is started again. With a URL, such as
-// http://127.0.0.1:8080/programs/mcp, the client uses a running service.
+// http://127.0.0.1:8080/programs/mcp, the client uses a service that is already running.
 //
 // This command is separate from reprise so that reprise does not link the MCP SDK.
 package main

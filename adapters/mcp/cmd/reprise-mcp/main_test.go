@@ -23,7 +23,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// The program is told that a client has started it.
+// The flag tells the program that a client has started it.
 func TestTheProgramGetsTheFlag(t *testing.T) {
 	assert.Equal(t, 0, run([]string{"sh", "-c", `test "$*" = "-dir x -mcp"`, "sh", "-dir", "x"}))
 }

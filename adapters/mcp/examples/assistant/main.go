@@ -1,7 +1,6 @@
 // The program assistant is an agent that uses the tools of two MCP servers. One keeps notes; the
-// program starts it as a command. The other serves the programs of a runner over HTTP. The
-// example needs no key and no network: the model is a script, and both servers are this same
-// program.
+// program starts it as a command. The other serves the programs of a runner over HTTP. The example
+// needs neither a key nor a network: the model is a script, and both servers are this same program.
 //
 // The notes server dies right after it has written the first note. The run cannot know whether the
 // note was written, so it asks. The program checks the file and answers, and the run continues.
@@ -62,7 +61,7 @@ func serveNotes(ctx context.Context, dir string) error {
 			return nil, nil, err
 		}
 		if missing != nil {
-			os.Exit(1) // die once, before reporting that the note is written
+			os.Exit(1) // die once, before reporting that the note has been written
 		}
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "written"}}}, nil, f.Close()
 	})
@@ -103,7 +102,7 @@ func serveWeather(ctx context.Context) (url string, stop func() error, err error
 	}, nil
 }
 
-// script is the model. It asks for the weather, writes it down, and ends.
+// script is the model. It asks for the weather, writes it down, and then ends.
 func script(_ context.Context, r actors.Request) (actors.Response, error) {
 	say := func(m actors.Message) (actors.Response, error) {
 		m.Role = actors.RoleAssistant
@@ -126,7 +125,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // a temporary directory of this program
+	defer func() { _ = os.RemoveAll(dir) }() // this program's temporary directory
 	url, stop, err := serveWeather(ctx)
 	if err != nil {
 		return err
@@ -152,7 +151,7 @@ func run(ctx context.Context) error {
 	return errors.Join(err, notes.Close(), weather.Close(), stop())
 }
 
-// call runs the agent in the run, or continues it where it stopped.
+// call runs the agent in the run, or continues the run where it stopped.
 func call(ctx context.Context, store *memstore.Store, agent actors.Agent[actors.Prompt, actors.Answer]) (actors.Answer, error) {
 	st, err := state.Open(ctx, store, "weather-1")
 	if err != nil {
@@ -162,7 +161,7 @@ func call(ctx context.Context, store *memstore.Store, agent actors.Agent[actors.
 	return answer, errors.Join(err, st.Close())
 }
 
-// look reads the notes file, and reports whether the note was written.
+// look reads the notes file and reports whether the note was written.
 func look(ctx context.Context, store *memstore.Store, dir string) error {
 	open, err := state.Questions(ctx, store, "weather-1")
 	if err != nil {

@@ -69,7 +69,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) error {
 	return do(ctx, pool)
 }
 
-// parseURL returns the URL of the database, and the schema that the URL or -schema names.
+// parseURL returns the URL of the database and the schema that the URL or -schema names.
 func parseURL(url, schema string) (database, in string, err error) {
 	database, in, err = storeurl.Parse(url)
 	if err == nil && in != "" && schema != "" && in != schema {
@@ -96,7 +96,7 @@ func printMigrations(schema string, args []string, out io.Writer) error {
 	return err
 }
 
-// migrate migrates the schema, and prints whether this changed the schema.
+// migrate migrates the schema and prints whether this changed the schema.
 func migrate(ctx context.Context, pool *pgxpool.Pool, schema string, out io.Writer) error {
 	store, err := postgres.Open(ctx, pool, postgres.Options{Schema: schema, Mute: true})
 	if err == nil {
@@ -106,7 +106,7 @@ func migrate(ctx context.Context, pool *pgxpool.Pool, schema string, out io.Writ
 	if errors.Is(err, postgres.ErrSchemaOld) {
 		done = "was migrated to the version of this command"
 	}
-	if err := postgres.Migrate(ctx, pool, schema); err != nil { // also after other errors from Open
+	if err := postgres.Migrate(ctx, pool, schema); err != nil { // even after other errors from Open
 		return err
 	}
 	_, err = fmt.Fprintf(out, "schema %s %s\n", cmp.Or(schema, "reprise"), done)

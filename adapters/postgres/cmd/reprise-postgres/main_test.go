@@ -22,8 +22,8 @@ import (
 	"github.com/reprise-go/reprise/state"
 )
 
-// TestRunsMoveBetweenStores moves a run from a directory into a database, and to another
-// directory. The run has an output that is an artifact, and an answer that waits.
+// TestRunsMoveBetweenStores moves a run from a directory to a database, and from there to another
+// directory. The run has an output that is an artifact, and an answer that waits for it.
 func TestRunsMoveBetweenStores(t *testing.T) {
 	url := pgtest.Start(t)
 	dir, other := t.TempDir(), filepath.Join(t.TempDir(), "other")
@@ -78,7 +78,7 @@ func TestRunsMoveBetweenStores(t *testing.T) {
 	assert.Equal(t, "artifacts removed: 1\n", do("gc", "0s"))
 }
 
-// Another tool can apply the printed statements.
+// The printed statements can be applied with another tool.
 func TestPrintedMigrationsAreThoseThatAreApplied(t *testing.T) {
 	url := pgtest.Start(t)
 	var out bytes.Buffer
@@ -99,7 +99,7 @@ func TestPrintedMigrationsAreThoseThatAreApplied(t *testing.T) {
 	assert.Equal(t, "schema reprise was migrated to the version of this command\n", out.String())
 }
 
-// The command and a service accept the same URL of a store.
+// The command and a service accept the same URL for a store.
 func TestSchemaOfTheURLIsMigrated(t *testing.T) {
 	url := pgtest.Start(t)
 	var out bytes.Buffer

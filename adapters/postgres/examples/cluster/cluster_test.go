@@ -25,14 +25,14 @@ func TestMain(m *testing.M) {
 	}})
 }
 
-// TestRunsOutliveAWorker kills, while runs are in progress, one of the processes that the program
-// prints.
+// TestRunsOutliveAWorker kills one of the processes that the program lists in its output, while
+// runs are in progress.
 func TestRunsOutliveAWorker(t *testing.T) {
 	database := pgtest.Start(t)
 	cmd := process.Command(t, "cluster")
 	cmd.Env = append(cmd.Env, "DATABASE_URL="+database)
 	cmd.Stderr = os.Stderr
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // it ends its processes on this signal
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) } // the program ends its processes on this signal
 	stdout, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -67,7 +67,7 @@ func TestRunsOutliveAWorker(t *testing.T) {
 	}
 }
 
-// ask sends a request, and returns the answer and its status.
+// ask sends a request, and returns the response's body and status.
 func ask(t *assert.CollectT, method, url, body string) (string, int) {
 	req, err := http.NewRequest(method, url, strings.NewReader(body))
 	require.NoError(t, err)

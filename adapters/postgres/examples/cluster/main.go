@@ -27,8 +27,8 @@ import (
 	"github.com/reprise-go/reprise/runner"
 )
 
-// workerVariable is the environment variable that contains a worker's name. A process without it
-// starts the workers.
+// workerVariable is the environment variable that contains a worker's name. A process without this
+// variable starts the workers.
 const workerVariable = "REPRISE_WORKER"
 
 func main() {
@@ -55,8 +55,8 @@ type Number struct {
 	Number int `json:"number"`
 }
 
-// register registers the agent. Each number takes a second, and is counted again by another worker
-// if the first worker is killed meanwhile.
+// register registers the agent. Each number takes a second; if the worker is killed during that
+// time, another worker counts the number again.
 func register(r *runner.Runner, worker string) {
 	number := decorators.Tool("number", "Waits for a second.", func(ctx context.Context, in Number) (string, error) {
 		select {
@@ -139,7 +139,7 @@ func (c *cluster) print(format string, args ...any) {
 	fmt.Fprintf(c.out, format, args...)
 }
 
-// keepServer restarts the server after it was killed.
+// keepServer restarts the server whenever it is killed.
 func (c *cluster) keepServer(ctx context.Context, server *pgserver.Server, dir string, port int) {
 	for {
 		c.print("server    kill -9 %d\n", server.PID())

@@ -26,10 +26,10 @@ type Server struct {
 	dead chan struct{}
 }
 
-// Start starts a server on a port of 127.0.0.1 that keeps its data in dir. The directory is created
-// if it does not exist; it must be accessible to other users. If the caller is root, the server runs
-// as the user postgres, since it refuses to run as root. Start waits until the server accepts
-// connections.
+// Start starts a server that listens on a port of 127.0.0.1 and keeps its data in dir. Start
+// creates the directory if it does not exist; other users must be able to access it. If the caller
+// is root, the server runs as the user postgres, because PostgreSQL refuses to run as root. Start
+// waits until the server accepts connections.
 func Start(ctx context.Context, dir string, port int, settings ...string) (*Server, error) {
 	bin, err := directory()
 	if err != nil {
@@ -91,8 +91,8 @@ func run(ctx context.Context, as *syscall.SysProcAttr, dir, program string, args
 	return nil
 }
 
-// directory returns the directory that contains the programs of the PostgreSQL on PATH, or else of
-// the newest installed PostgreSQL.
+// directory returns the directory of the PostgreSQL programs found on PATH, or else of the newest
+// installed PostgreSQL.
 func directory() (string, error) {
 	if path, err := exec.LookPath("initdb"); err == nil {
 		path, err = filepath.EvalSymlinks(path)
@@ -105,8 +105,8 @@ func directory() (string, error) {
 	return filepath.Dir(slices.Max(found)), nil
 }
 
-// owner returns the process attributes with which to run the server, and the ID of the user who runs
-// it, or -1 for the current user.
+// owner returns the process attributes with which to run the server, and the ID of the user that
+// the server runs as, or -1 for the current user.
 func owner() (*syscall.SysProcAttr, int, error) {
 	attributes := &syscall.SysProcAttr{Setpgid: true} // Ctrl-C must not reach the server
 	if os.Getuid() != 0 {
@@ -135,7 +135,7 @@ func initialize(ctx context.Context, bin, dir, data string, as *syscall.SysProcA
 	return run(ctx, as, dir, filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions")
 }
 
-// start starts the process. If the start fails, it reports whether to try again.
+// start starts the process. If that fails, start reports whether to try again.
 func (s *Server) start(ctx context.Context, program, logFile string, args []string, as *syscall.SysProcAttr) (again bool, err error) {
 	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -176,7 +176,7 @@ func (s *Server) PID() int { return s.cmd.Process.Pid }
 // Stop stops the server and its connections. Transactions in progress are rolled back.
 func (s *Server) Stop() error { return s.end(syscall.SIGINT) }
 
-// Kill ends the server as a crash does. The server's other processes end when they notice.
+// Kill ends the server as a crash would. The server's other processes end when they notice.
 func (s *Server) Kill() error { return s.end(syscall.SIGKILL) }
 
 func (s *Server) end(signal syscall.Signal) error {

@@ -15,7 +15,7 @@ import (
 // If PostgreSQL is not installed, the test is skipped.
 func Start(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "reprise-postgres") //nolint:usetesting // other users must have access to it
+	dir, err := os.MkdirTemp("", "reprise-postgres") //nolint:usetesting // other users must be able to access it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,7 +23,7 @@ func Start(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := pgserver.Start(context.Background(), dir, free[0]) //nolint:usetesting // the server must still run in cleanups
+	s, err := pgserver.Start(context.Background(), dir, free[0]) //nolint:usetesting // the server must still be running during cleanups
 	if errors.Is(err, pgserver.ErrNotInstalled) {
 		t.Skip(err)
 	} else if err != nil {
