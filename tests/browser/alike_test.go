@@ -174,35 +174,3 @@ func TestAQuestionShowsWhatTheRunDidBefore(t *testing.T) {
 		p.inspect("question" + fmt.Sprint(len(view)))
 	}
 }
-
-// TestFormBelongsToTheGroupThatIsOpen opens a group of questions, closes it before its form has
-// arrived, and opens another group.
-func TestFormBelongsToTheGroupThatIsOpen(t *testing.T) {
-	t.Parallel()
-	store := memstore.New()
-	clerks(t, store, 3, "Pay %d euros?")
-	late, asked := make(chan struct{}), make(chan struct{})
-	s := newSite(t, stored.New(store), streamer.Options{Control: stored.NewControl(store)}, func(dash http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-			if req.URL.Path == "/api/runs/ticket-01" && req.URL.Query().Get("limit") == "1" {
-				select {
-				case <-asked:
-				default:
-					close(asked)
-					<-late
-				}
-			}
-			dash.ServeHTTP(w, req)
-		})
-	})
-	p := open(t, s.url())
-	p.click(".questions-head .alike button")
-	<-asked
-	p.click("#alike-no")
-	p.click(".questions-head .alike button")
-	p.wait(`document.querySelector("#alike-form .yes")`)
-	eval[bool](p, `(globalThis.form = document.querySelector("#alike-form .answer"), true)`)
-	close(late)
-	p.settle()
-	assert.True(t, eval[bool](p, `document.querySelector("#alike-form .answer") === form`))
-}
