@@ -315,7 +315,7 @@ func TestTheInboxIsReadAgainAfterAFailure(t *testing.T) {
 		synctest.Wait()
 		s.fails.Store(true)
 		require.NoError(t, state.Interrupt(t.Context(), s, askedRun, snapshot.Stop{By: "ops"}))
-		time.Sleep(time.Hour)
+		time.Sleep(time.Hour) //nolint:forbidigo // in the bubble's time
 		assert.Equal(t, int64(65), s.reads.Load(), "once a minute, after six shorter delays")
 		s.fails.Store(false)
 		passed := testkit.Stopwatch()
