@@ -137,7 +137,8 @@ func (b *inbox) take(m *snapshot.Message) bool {
 	return true // the message is for a generation that has ended
 }
 
-// report logs the first of several consecutive inbox failures. The run continues without its inbox.
+// report logs the first of several consecutive inbox failures. The run continues, and its inbox is read
+// again later.
 func (b *inbox) report(ctx context.Context, err error) {
 	if err != nil && !b.failing && ctx.Err() == nil {
 		b.run.log(nil, slog.LevelWarn, fmt.Sprint("the run's inbox failed; answers and interrupts from other processes may arrive late: ", err), nil)

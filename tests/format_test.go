@@ -212,6 +212,14 @@ func sample(t *testing.T) *snapshot.Snapshot {
 		Kind: record.KindTool, Status: record.StatusCompleted, Name: "pay", Stage: record.StageEntry,
 		Detail: &record.Detail{Output: encode(1), Irreversible: true, SetInFork: true, Effect: &record.Effect{Address: collect, Seq: 7}},
 	})
+	add("assistant/collect", record.Record{
+		Kind: record.KindTool, Status: record.StatusFailed, Name: "collect", Err: errors.New("a sum is missing"),
+		Detail: &record.Detail{ToolCall: "call-1", NamedCalls: []record.Address{collect}},
+	})
+	add("assistant/model", record.Record{
+		Kind: record.KindLLM, Status: record.StatusStarted, Name: "model",
+		Detail: &record.Detail{InputArtifacts: []string{"sha256-1"}, AfterReworded: true, Signal: "paid-1"},
+	})
 	add("assistant/render", record.Record{Kind: record.KindTool, Status: record.StatusRecovered, Name: "render", Replayed: true})
 	add("assistant/a%2Fb", record.Record{Kind: record.KindStep, Status: record.StatusCompleted, Name: "a/b", Detail: &record.Detail{Output: encode(time.UnixMilli(1795163400123).UTC())}})
 	add("assistant/render", record.Record{Kind: record.KindValue, Status: record.StatusRecorded, Name: "city", Detail: &record.Detail{Output: encode("Oslo")}})
@@ -372,6 +380,21 @@ func exportedDetail(d *record.Detail) any {
 	}
 	if d.SetInFork {
 		out["set_in_fork"] = true
+	}
+	if d.Signal != "" {
+		out["signal"] = d.Signal
+	}
+	if d.ToolCall != "" {
+		out["tool_call_id"] = d.ToolCall
+	}
+	if len(d.InputArtifacts) > 0 {
+		out["input_artifacts"] = d.InputArtifacts
+	}
+	if d.AfterReworded {
+		out["after_reworded"] = true
+	}
+	if len(d.NamedCalls) > 0 {
+		out["named_calls"] = d.NamedCalls
 	}
 	if d.Branches > 0 {
 		out["branches"] = d.Branches

@@ -323,8 +323,8 @@ func (a *answer) addCall(c *chatCall, whole bool, fromEnd int) {
 	a.emitPiece(piece)
 }
 
-// repeatedCall returns the index of the complete call that a piece repeats, or -1. Some services send
-// a call again at the end of the stream.
+// repeatedCall returns the index of the complete call that a piece repeats, or -1. Some services
+// send a call again at the end of the stream.
 func (a *answer) repeatedCall(id, index string, f *chatFunction) int {
 	return slices.IndexFunc(a.calls, func(call *callParts) bool {
 		return id != "" && id == call.id && (index == "" || index == call.index) && string(f.Name) == call.name &&

@@ -219,8 +219,8 @@ func (x *exchange) serviceError(err error) *Error {
 	return e
 }
 
-// estimate returns the approximate usage of a stream that broke off, assuming four bytes per token.
-// The service does not report the usage of such a stream.
+// estimate returns the usage of a stream that broke off: what the service has reported, or else an
+// approximation with four bytes per token.
 func estimate(body []byte, a *answer) core.Usage {
 	if !a.usage.IsZero() {
 		return a.usage

@@ -120,19 +120,29 @@ func (s *Store) pickFrom(ctx context.Context, f snapshot.Filter, subjects []stri
 	if err != nil {
 		return snapshot.Page{}, err
 	}
-	l := newLister(s)
-	for _, subject := range subjects {
-		for m, err := range s.readThere(ctx, s.names.index(), subject, 1, end) {
-			if err != nil {
-				return snapshot.Page{}, err
-			}
-			is, err := l.look(ctx, m)
-			if err != nil {
-				return snapshot.Page{}, err
-			} else if is != nil {
-				p.Add(is.info)
+	l, seen := newLister(s), make(map[string]bool)
+	read := func(from, to uint64) error {
+		for _, subject := range subjects {
+			for m, err := range s.readThere(ctx, s.names.index(), subject, from, to) {
+				if err != nil {
+					return err
+				}
+				is, err := l.look(ctx, m)
+				if err != nil {
+					return err
+				} else if is != nil && (from == 1 || !seen[is.info.RunID]) {
+					seen[is.info.RunID] = true
+					p.Add(is.info)
+				}
 			}
 		}
+		return nil
+	}
+	if err := read(1, end); err != nil {
+		return snapshot.Page{}, err
+	}
+	if err := s.eachMove(ctx, end, func(from, before uint64) (bool, error) { return true, read(from, before) }); err != nil {
+		return snapshot.Page{}, err
 	}
 	page := p.Page()
 	page.Runs = withoutDuplicates(page.Runs)
@@ -222,34 +232,80 @@ const (
 
 // latest returns a page of runs, the most recently updated first.
 func (s *Store) latest(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
-	page := snapshot.Page{Runs: []snapshot.Info{}}
+	var found []foundRun
 	err := s.eachLatest(ctx, f, func(is *foundRun) bool {
-		page.Runs = append(page.Runs, is.info)
-		isFull := f.Limit > 0 && len(page.Runs) == f.Limit
-		if isFull {
-			page.Next = strconv.FormatUint(is.seq, 10)
-		}
-		return !isFull
+		found = append(found, *is)
+		return len(found) != f.Limit
 	})
 	if err != nil {
 		return snapshot.Page{}, err
 	}
+	// Runs that changed while the index was read were found last.
+	slices.SortFunc(found, func(a, b foundRun) int { return cmp.Compare(b.seq, a.seq) })
+	page := snapshot.Page{Runs: make([]snapshot.Info, len(found))}
+	for i := range found {
+		page.Runs[i] = found[i].info
+	}
+	if f.Limit > 0 && len(found) == f.Limit {
+		page.Next = strconv.FormatUint(found[len(found)-1].seq, 10)
+	}
 	return page, nil
 }
 
-// eachLatest calls f with each run that the filter selects, the most recently updated first, until
-// f returns false. It reads the index in windows, starting from the end. As long as windows contain
-// few selected runs, it makes them larger.
+// eachLatest calls f with each run that the filter selects until f returns false. The most recently
+// updated run comes first, apart from the runs that change while the index is read: these may come
+// last.
 func (s *Store) eachLatest(ctx context.Context, filter snapshot.Filter, f func(*foundRun) bool) error {
 	before, err := s.before(ctx, filter.After)
 	if err != nil {
 		return err
 	}
 	l, seen := newLister(s), make(map[string]bool)
+	read := func(first, before uint64) (more bool, err error) {
+		return s.eachBetween(ctx, l, &filter, first, before, func(is *foundRun) bool {
+			if seen[is.info.RunID] {
+				return true
+			}
+			seen[is.info.RunID] = true
+			return f(is)
+		})
+	}
+	more, err := read(1, before)
+	if err != nil || !more || filter.After != "" {
+		return err
+	}
+	return s.eachMove(ctx, before, read)
+}
+
+// maxMoves is how often a reader of the index looks for runs that have moved.
+const maxMoves = 5
+
+// eachMove calls read with each part of the index that was added at end or later, until nothing is
+// added or read returns false. A run that changes moves to the end of the index. If it does so
+// while the index is read, a reader may have been too late for its old place, and too early for the
+// new one.
+func (s *Store) eachMove(ctx context.Context, end uint64, read func(first, before uint64) (more bool, err error)) error {
+	for range maxMoves {
+		first := max(end, 1)
+		var err error
+		if end, err = s.before(ctx, ""); err != nil || end <= first {
+			return err
+		}
+		if more, err := read(first, end); err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachBetween calls f with each run that the filter selects in a part of the index, from its end
+// on, until f returns false. It reads the index in windows. As long as windows contain few selected
+// runs, it makes them larger.
+func (s *Store) eachBetween(ctx context.Context, l *lister, filter *snapshot.Filter, first, before uint64, f func(*foundRun) bool) (more bool, err error) {
 	subjects := s.names.indexSubjects(filter.Status)
-	for window := uint64(firstWindow); before > 1; {
-		from := uint64(1)
-		if before > window {
+	for window := uint64(firstWindow); before > first; {
+		from := first
+		if before > first+window {
 			from = before - window
 		}
 		messages, err := s.window(ctx, subjects, from, before-1)
@@ -257,18 +313,15 @@ func (s *Store) eachLatest(ctx context.Context, filter snapshot.Filter, f func(*
 			window = max(window/8, firstWindow)
 			continue
 		} else if err != nil {
-			return err
+			return false, err
 		}
 		for _, m := range messages {
 			is, err := l.look(ctx, m)
 			if err != nil {
-				return err
-			} else if is == nil || seen[is.info.RunID] || !filter.Matches(&is.info) {
-				continue
+				return false, err
 			}
-			seen[is.info.RunID] = true
-			if !f(is) {
-				return nil
+			if is != nil && filter.Matches(&is.info) && !f(is) {
+				return false, nil
 			}
 		}
 		before = from
@@ -278,7 +331,7 @@ func (s *Store) eachLatest(ctx context.Context, filter snapshot.Filter, f func(*
 			window = min(window, lastWindow)
 		}
 	}
-	return nil
+	return true, nil
 }
 
 // before returns the sequence in the index before which a page is read.

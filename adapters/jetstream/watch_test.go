@@ -1,9 +1,12 @@
 package jetstream_test
 
 import (
+	"bytes"
+	"context"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	njs "github.com/nats-io/nats.go/jetstream"
@@ -160,4 +163,35 @@ func TestListAsksAgainIfAServerLagsBehind(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, page.Runs, 1)
 	assert.False(t, lags.Load())
+}
+
+// TestListFindsARunThatMovesInTheIndex changes a run after the end of the index has been read and
+// before the index itself is.
+func TestListFindsARunThatMovesInTheIndex(t *testing.T) {
+	t.Parallel()
+	conn := jstest.Start(t).Connect()
+	var changes atomic.Bool
+	direct := open(t, conn, jetstream.Options{})
+	answerFirst(t, conn, func(call string, request *nats.Msg) *nats.Msg {
+		if call == "DIRECT.GET.RPI_reprise" && bytes.Contains(request.Data, []byte(`"batch"`)) && changes.CompareAndSwap(true, false) {
+			_, err := direct.Update(context.Background(), "moves", func(i *snapshot.Info) error {
+				i.Pinned = true
+				return nil
+			})
+			assert.NoError(t, err)
+		}
+		return nil
+	})
+	s := open(t, conn, jetstream.Options{APIPrefix: "first.API"})
+	create(t, s, "moves", snapshot.StatusCompleted, time.Time{})
+	create(t, s, "stays", snapshot.StatusCompleted, time.Time{})
+	for _, f := range []snapshot.Filter{{}, {Limit: 10}, {Status: []snapshot.Status{snapshot.StatusCompleted}}, {Sort: snapshot.SortCreated}} {
+		changes.Store(true)
+		page, err := s.List(t.Context(), f)
+		require.NoError(t, err)
+		assert.False(t, changes.Load())
+		assert.Equal(t, []string{"moves", "stays"}, ids(page), "%+v", f)
+		_, err = direct.Update(t.Context(), "stays", func(*snapshot.Info) error { return nil })
+		require.NoError(t, err)
+	}
 }

@@ -259,23 +259,22 @@ var updateRuns = `with k as (` + rows(swapColumns+`was bigint, prev bigint, figu
 // that deletes does not see an effect that is committed while it waits for the lock.
 func (d *database) deleteAll(ctx context.Context, all []swap) ([]bool, error) {
 	uids := column(all, func(s *swap) string { return s.before.UID })
-	statements := new(pgx.Batch)
-	statements.Queue(d.schema.sql(lockRuns), uids)
-	statements.Queue(d.schema.sql(deleteRuns), uids,
-		column(all, func(s *swap) int64 { return int64(s.before.Version) }), column(all, func(s *swap) int64 { return int64(s.before.Info.LastSeq) }))
 	going := context.WithoutCancel(ctx)
 	bounded, cancel := context.WithTimeout(going, d.changeTimeout())
 	defer cancel()
-	results := d.pool.SendBatch(bounded, statements)
-	_, err := results.Exec()
 	var gone []string
-	if err == nil {
-		rows, _ := results.Query() // CollectRows returns its error
+	err := pgx.BeginTxFunc(bounded, d.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(bounded, d.schema.sql(lockRuns), uids); err != nil {
+			return err
+		}
+		rows, err := tx.Query(bounded, d.schema.sql(deleteRuns), uids,
+			column(all, func(s *swap) int64 { return int64(s.before.Version) }), column(all, func(s *swap) int64 { return int64(s.before.Info.LastSeq) }))
+		if err != nil {
+			return err
+		}
 		gone, err = pgx.CollectRows(rows, pgx.RowTo[string])
-	}
-	if closeErr := results.Close(); err == nil {
-		err = closeErr
-	}
+		return err
+	})
 	return column(uids, func(uid *string) bool { return slices.Contains(gone, *uid) }), d.storeError(going, err)
 }
 

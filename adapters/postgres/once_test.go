@@ -214,7 +214,7 @@ func TestAnEffectIsDeletedEvenIfItIsCommittedDuringTheDeletion(t *testing.T) {
 	go func() { deleted <- s.Delete(context.WithoutCancel(t.Context()), "run") }()
 	until(t, func() error { // the deletion waits
 		var waiting int
-		err := tx.QueryRow(t.Context(), `select count(*) from pg_stat_activity where pg_backend_pid() = any(pg_blocking_pids(pid))`).Scan(&waiting)
+		err := tx.QueryRow(t.Context(), `select count(*) from pg_locks where not granted and pg_backend_pid() = any(pg_blocking_pids(pid))`).Scan(&waiting)
 		if err == nil && waiting == 0 {
 			err = errors.New("nobody waits for the lock")
 		}

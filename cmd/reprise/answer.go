@@ -83,6 +83,9 @@ func (a *app) answer(ctx context.Context, runID, questionID, by, text string) er
 		return a.explain(runID, err)
 	}
 	next, err := a.awaitResumed(ctx, store, before)
+	if err != nil && ctx.Err() == nil {
+		fmt.Fprintf(a.stderr, "%s: the answer is recorded, but whether a program has resumed the run is not known: %s\n", a.command, message(err))
+	}
 	if a.json {
 		answered := map[string]any{"run_id": runID, "question": questionID, "by": by}
 		if err == nil {

@@ -291,7 +291,7 @@ func deleteAsListed(ctx context.Context, store snapshot.Store, listed *snapshot.
 	if !now.Open && (!now.Created.Equal(listed.Created) || !now.Updated.Equal(listed.Updated)) {
 		return fmt.Errorf("run %s: %w", listed.RunID, errChanged)
 	}
-	if !mayDelete {
+	if !now.Open && !mayDelete {
 		return fmt.Errorf("run %s: %w", listed.RunID, errNeeded)
 	}
 	return store.Delete(ctx, listed.RunID)

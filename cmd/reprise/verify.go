@@ -168,7 +168,7 @@ func (c *checker) run(ctx context.Context, runID string) (verdict, error) {
 			}
 			v.Artifacts++
 			if err != nil {
-				v.lacksArtifacts = true
+				v.lacksArtifacts = v.lacksArtifacts || errors.Is(err, snapshot.ErrNotFound) || errors.Is(err, snapshot.ErrCorrupt)
 				v.Problems = append(v.Problems, fmt.Sprintf("record %d, %s: %s", r.Seq, subject(r), message(err)))
 			}
 		}

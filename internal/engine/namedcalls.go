@@ -8,9 +8,14 @@ import (
 	"github.com/reprise-go/reprise/record"
 )
 
+// maxNamed is the maximum number of calls that the record of a failed call lists. They take some
+// 150 KB, of the 1 MB that some stores allow.
+const maxNamed = 5000
+
 // callsNamed returns the calls directly inside c that err, the failure of c, wraps or names in its
 // text, and that the text of kept, the recorded form of err, does not name. When the run is retried,
-// they show which failures the program did not handle.
+// they show which failures the program did not handle. The result has at most maxNamed calls, so that
+// any store can keep the record.
 func (c *Call) callsNamed(err, kept error) []record.Address {
 	if !c.root.settings.Outputs {
 		return nil
@@ -20,7 +25,7 @@ func (c *Call) callsNamed(err, kept error) []record.Address {
 	c.callsIn(recorded, func(path string) { known[path] = true })
 	var named []record.Address
 	add := func(path string) {
-		if known[path] {
+		if known[path] || len(named) == maxNamed {
 			return
 		}
 		known[path] = true

@@ -76,8 +76,8 @@ func (s *Strict) Plain(document json.RawMessage) json.RawMessage {
 	return encode(tree)
 }
 
-// leaveOut removes properties that are null although the schema does not allow that. It reports
-// whether it removed any.
+// leaveOut removes optional properties that are null although the schema does not allow that. It
+// reports whether it removed any.
 func (s *Strict) leaveOut(schema any, value any, depth int) (changed bool) {
 	node := s.resolve(schema)
 	if node == nil || depth > maxDepth {

@@ -165,9 +165,9 @@ func (s *Store) checkedDir(ctx context.Context, runID string) (*runDir, error) {
 	return d, nil
 }
 
-// lock locks a run. If wait is set, it waits until the lock is free. Otherwise it waits only while
-// the lock is held although no process has the run open. If create is set, it creates the run's
-// directory if necessary.
+// lock locks a run. If wait is set, it waits until the lock is free. Otherwise it waits up to
+// commandWait, and only while the lock is held although no process has the run open. If create is
+// set, it creates the run's directory if necessary.
 func (d *runDir) lock(ctx context.Context, wait, create bool) (*fileLock, error) {
 	name := d.path(lockName)
 	mayWait := func(waited time.Duration) bool { return wait || waited < commandWait && d.isMarkedClosed() }

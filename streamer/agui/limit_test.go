@@ -31,7 +31,12 @@ func TestClientThatExceedsALimitIsToldWhenToComeBack(t *testing.T) {
 				return nil
 			})
 		}()
-		url := <-ready
+		var url string
+		select {
+		case url = <-ready:
+		case err := <-served:
+			require.FailNow(t, "the service has ended", "%v", err)
+		}
 		resp, err := http.Post(url+"agui/assistant", "application/json", strings.NewReader(say("a", "wait")))
 		require.NoError(t, err)
 		_, err = read(t, resp.Body, func(e event) bool { return e.Type != "TEXT_MESSAGE_CONTENT" })

@@ -22,7 +22,7 @@ const numberless = (text) => text.replace(/\d+/g, "#");
 function groupsOf(questions) {
   const groups = new Map();
   for (const q of questions) {
-    if (q.in_doubt || q.answered) continue; // these must be looked at one by one
+    if (q.in_doubt || q.answered) continue; // one is looked at by itself, the other needs no answer
     const key = keyOf(q);
     if (!groups.has(key)) groups.set(key, { key, questions: [] });
     groups.get(key).questions.push(q);

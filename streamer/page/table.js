@@ -6,8 +6,8 @@ import { get, Refusal, timedOut } from "./request.js";
 import { isOver, order } from "./runs.js";
 
 const perPage = 200;
-const patience = 250; // the ms between the last key press and the beginning of the search
-const again = 3000; // the ms before a search that got no response is repeated
+const patience = 250; // ms between the last key press and the search
+const again = 3000; // ms after which a search without a response is repeated
 
 // The filters in the address, and the names of their parameters in requests.
 const filters = { status: "status", q: "text", program: "program", version: "version", pipeline: "pipeline", tag: "tag", class: "class", parent: "parent", since: "since", until: "until" };

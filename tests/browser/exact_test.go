@@ -58,7 +58,7 @@ func TestLongIntegersAreSentAsTheyAre(t *testing.T) {
 	})
 	s := newSite(t, stored.New(memstore.New()), streamer.Options{}, nil)
 	p := open(t, s.url())
-	assert.JSONEq(t, `{"id":`+exact+`}`, eval[string](p, `import(new URL("answers.js", document.baseURI)).then(({ editorOf }) => {
+	assert.Equal(t, `{"id":`+exact+`}`, eval[string](p, `import(new URL("answers.js", document.baseURI)).then(({ editorOf }) => {
 		const editor = editorOf({});
 		editor.input.value = '{"id": `+exact+`}';
 		return JSON.stringify(editor.read());

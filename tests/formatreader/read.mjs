@@ -68,7 +68,7 @@ function error(fields) {
 
 function detail(fields) {
   if (fields === null) return null;
-  const [hash, input, output, artifact, usage, message, severity, metadata, noStore, branches, unrecorded, , , compensable, whole, cached, answeredBy, , , , awaits, replaces, irreversible, effect, setInFork] = fields;
+  const [hash, input, output, artifact, usage, message, severity, metadata, noStore, branches, unrecorded, , , compensable, whole, cached, answeredBy, , , , awaits, replaces, irreversible, effect, setInFork, signal, toolCall, inputArtifacts, afterReworded, namedCalls] = fields;
   return {
     input_hash: hash === null ? null : Buffer.from(hash).toString("hex"),
     input: base64(input), output: base64(output), artifact, usage, message, severity, metadata: portable(metadata),
@@ -79,6 +79,11 @@ function detail(fields) {
     ...(irreversible && { irreversible: true }),
     ...(effect && { effect }),
     ...(setInFork && { set_in_fork: true }),
+    ...(signal && { signal }),
+    ...(toolCall && { tool_call_id: toolCall }),
+    ...(inputArtifacts?.length && { input_artifacts: inputArtifacts }),
+    ...(afterReworded && { after_reworded: true }),
+    ...(namedCalls?.length && { named_calls: namedCalls }),
     ...(compensable && { compensable: true }),
     ...(cached && { cached: true }),
     ...(answeredBy && { answered_by: answeredBy }),

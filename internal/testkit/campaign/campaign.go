@@ -44,7 +44,7 @@ type campaign struct {
 	t       testing.TB
 	o       Options
 	workers []*worker
-	stops   int            // how often an effect may have been in progress when its lease expired
+	stops   int            // how often an effect may have been in progress when the lease of its worker expired
 	done    map[string]int // number of faults, by name
 }
 

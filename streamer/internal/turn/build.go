@@ -89,7 +89,7 @@ func (b *Builder) call(ctx context.Context, out []Event, r *record.Record) ([]Ev
 		b.attempt = max(b.attempt, r.Attempt)
 	}
 	switch {
-	case r.Address == b.agent && r.Status == record.StatusFailed && r.WillRetry:
+	case r.Address == b.agent && r.Status == record.StatusFailed && r.WillRetry && r.Attempt == b.attempt:
 		out = b.void(out)
 	case b.isStep(r.Address) && r.Kind == record.KindLLM:
 		return b.stepEvents(ctx, out, r)

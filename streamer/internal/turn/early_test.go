@@ -150,3 +150,22 @@ func TestTextOfACallThatHasEndedIsNotKept(t *testing.T) {
 	assert.Zero(t, b.b.early.size)
 	assert.Empty(t, b.agent(record.StatusStarted, 0))
 }
+
+// A record of a failed attempt may arrive after the text of the next attempt.
+func TestTheFailureOfAnEarlierAttemptDoesNotWithdrawText(t *testing.T) {
+	b := build(t)
+	b.run(record.StatusStarted)
+	b.agent(record.StatusStarted, 0)
+	b.model(model1, record.StatusStarted, "")
+	require.Len(t, b.text(model1, "Hm"), 1)
+	require.Len(t, b.delta(model1, 1, live.PartBegin, ""), 2, "the text is void, and another attempt begins")
+	b.model(model1, record.StatusFailed, "")
+	assert.Equal(t, []Event{{Kind: Text, Step: "r/1.2", Text: "Oslo"}}, b.delta(model1, 1, live.PartText, "Oslo"))
+
+	require.Len(t, b.delta("assistant", 1, live.PartBegin, ""), 1, "the turn is void")
+	require.Len(t, b.text(model2, "Rome"), 2)
+	for _, e := range b.agent(record.StatusFailed, 0) {
+		assert.Equal(t, RetryPlanned, e.Kind)
+	}
+	assert.Equal(t, []Event{{Kind: Text, Step: "r/2.1", Text: "!"}}, b.text(model2, "!"))
+}

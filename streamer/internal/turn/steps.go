@@ -135,7 +135,7 @@ func (b *Builder) stepEvents(ctx context.Context, out []Event, r *record.Record)
 		}
 		return b.begin(out, r.Address, r.Attempt), nil
 	case r.Status == record.StatusFailed:
-		if b.step != nil && b.step.address == r.Address {
+		if b.step != nil && b.step.address == r.Address && b.step.attempt <= r.Attempt {
 			out = b.voidStep(out)
 			b.step.over = true
 		}

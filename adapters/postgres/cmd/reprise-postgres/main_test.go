@@ -23,7 +23,7 @@ import (
 )
 
 // TestRunsMoveBetweenStores moves a run from a directory to a database, and from there to another
-// directory. The run has an output that is an artifact, and an answer that waits for it.
+// directory. The run has an output that is an artifact, and an answer waits for the run.
 func TestRunsMoveBetweenStores(t *testing.T) {
 	url := pgtest.Start(t)
 	dir, other := t.TempDir(), filepath.Join(t.TempDir(), "other")
