@@ -2,7 +2,6 @@ package jetstream_test
 
 import (
 	"bytes"
-	"context"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -174,7 +173,7 @@ func TestListFindsARunThatMovesInTheIndex(t *testing.T) {
 	direct := open(t, conn, jetstream.Options{})
 	answerFirst(t, conn, func(call string, request *nats.Msg) *nats.Msg {
 		if call == "DIRECT.GET.RPI_reprise" && bytes.Contains(request.Data, []byte(`"batch"`)) && changes.CompareAndSwap(true, false) {
-			_, err := direct.Update(context.Background(), "moves", func(i *snapshot.Info) error {
+			_, err := direct.Update(t.Context(), "moves", func(i *snapshot.Info) error {
 				i.Pinned = true
 				return nil
 			})

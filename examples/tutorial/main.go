@@ -36,7 +36,7 @@ type Mail struct {
 	Text string `json:"text"`
 }
 
-// send fails until there is a file named mail-is-up.
+// send fails until there is a file mail-is-up.
 func send(_ context.Context, _ Mail) (string, error) {
 	if _, err := os.Stat("mail-is-up"); err != nil {
 		return "", core.Retryable(errors.New("the mail service is down"))

@@ -85,7 +85,7 @@ func TestReservesOnceWhereverTheProcessEnds(t *testing.T) {
 	for records, left := range actorstest.AfterEachRecord(t, store, "dinner") {
 		want := "table for 4 at 19:30\n"
 		if slices.Contains(actorstest.Endings(records), "host/reserve completed") {
-			want = "" // the table was reserved before the process ended
+			want = "" // reserved before the process ended
 		}
 		require.NoError(t, os.WriteFile("reservations.txt", nil, 0o644))
 		require.NoError(t, dine(left))
@@ -154,7 +154,7 @@ func TestChangedAgentFitsStoredTurn(t *testing.T) {
 	require.Empty(t, differences)
 }
 
-// Uses the program as the tutorial does: it is killed while it waits, and then run again.
+// The program as the tutorial runs it: killed while it waits, and run again.
 func TestKilledProgramReservesOnce(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "dinner")
@@ -186,8 +186,7 @@ func TestKilledProgramReservesOnce(t *testing.T) {
 	assert.Equal(t, "table for 4 at 19:30\n", string(reservations))
 }
 
-// TestTutorialShowsThisProgram compares the code fragments on the tutorial's pages with these
-// files.
+// TestTutorialShowsThisProgram compares the fragments of the pages with the files here.
 func TestTutorialShowsThisProgram(t *testing.T) {
 	var sources string
 	for _, name := range []string{"main.go", "model.go", "main_test.go", "questions_test.go"} {

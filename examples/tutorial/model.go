@@ -9,7 +9,7 @@ import (
 	"github.com/reprise-go/reprise/decorators"
 )
 
-// model returns a service's model if there is a key, and a script otherwise.
+// model returns the model of a service if there is a key, and otherwise a script.
 func model() actors.LLM {
 	if os.Getenv("OPENAI_API_KEY") != "" {
 		return openai.New("gpt-4o-mini")

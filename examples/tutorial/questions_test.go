@@ -25,12 +25,12 @@ type Question struct {
 	Text string `json:"text" jsonschema:"what the guest is asked"`
 }
 
-// askGuest returns a guest's answer.
+// askGuest returns the answer of a guest.
 func askGuest(ctx context.Context, in Question) (string, error) {
 	return core.Await[string](ctx, in.Text)
 }
 
-// end prints why a run's call returned an error, and returns the program's exit status.
+// end prints why the call of a run returned an error, and returns the exit status of the program.
 func end(runID string, err error) int {
 	switch {
 	case errors.Is(err, core.ErrAwaiting):
@@ -60,7 +60,7 @@ func Example_waiting() {
 	// 0 0 1
 }
 
-// untilAnswered calls the agent in a run, and continues the run each time its questions are
+// untilAnswered calls the agent in a run, and continues it each time its questions are
 // answered.
 func untilAnswered(ctx context.Context, store snapshot.Store, runID string, agent actors.Agent[actors.Prompt, actors.Answer], text string) (string, error) {
 	for {
@@ -136,7 +136,7 @@ func TestPaymentThatWasCutOffIsNotRepeated(t *testing.T) {
 	})
 }
 
-// This is the program at the end of docs/first-agent.md.
+// The program at the end of docs/first-agent.md.
 func carefulHost(model actors.LLM, pay func(context.Context, Payment) (string, error)) actors.Agent[actors.Prompt, actors.Answer] {
 	return actors.NewAgent("host", model, actors.WithTools(
 		decorators.Tool("ask_guest", "Asks a guest.", func(ctx context.Context, in Question) (string, error) {

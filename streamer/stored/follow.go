@@ -103,15 +103,25 @@ func (f *follower) follow(ctx context.Context, to Publisher) error {
 					return err
 				}
 			}
-			was.at = snapshot.Cursor{Generation: info.Generation, Seq: info.LastSeq}
+			if len(event.Records) == 0 {
+				was.at = snapshot.Cursor{Generation: info.Generation, Seq: info.LastSeq}
+			}
 		}
 		for _, rec := range event.Records {
+			if !isAfter(&rec, was.at) { // it was already in the store when the event before was yielded
+				continue
+			}
 			to.Publish(rec)
 			was.at = snapshot.Cursor{Generation: rec.Generation, Seq: rec.Seq}
 		}
 		f.runs[info.RunID] = followed{info.Created, was.at, f.watches}
 	}
 	return context.Cause(ctx)
+}
+
+// isAfter reports whether rec comes after a position.
+func isAfter(rec *record.Record, at snapshot.Cursor) bool {
+	return rec.Seq > at.Seq || rec.Generation > at.Generation
 }
 
 // follows reports whether rec is the record that directly follows a position.
@@ -139,7 +149,7 @@ func (f *follower) publishMissed(ctx context.Context, info *snapshot.Info, after
 			return at, err
 		case err != nil:
 			return at, nil // Records reports the error
-		case rec.Seq > after.Seq || rec.Generation > after.Generation:
+		case isAfter(&rec, after):
 			publish(rec)
 			at = snapshot.Cursor{Generation: rec.Generation, Seq: rec.Seq}
 		}
