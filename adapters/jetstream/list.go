@@ -232,11 +232,24 @@ const (
 
 // latest returns a page of runs, the most recently updated first.
 func (s *Store) latest(ctx context.Context, f snapshot.Filter) (snapshot.Page, error) {
-	var found []foundRun
-	err := s.eachLatest(ctx, f, func(is *foundRun) bool {
-		found = append(found, *is)
-		return len(found) != f.Limit
-	})
+	before, err := s.before(ctx, f.After)
+	if err != nil {
+		return snapshot.Page{}, err
+	}
+	l, seen, found := newLister(s), make(map[string]bool), []foundRun(nil)
+	read := func(first, before uint64) (more bool, err error) {
+		return s.eachBetween(ctx, l, &f, first, before, func(is *foundRun) bool {
+			if !seen[is.info.RunID] {
+				seen[is.info.RunID] = true
+				found = append(found, *is)
+			}
+			return f.Limit == 0 || len(found) < f.Limit
+		})
+	}
+	more, err := read(1, before)
+	if err == nil && more && f.After == "" {
+		err = s.eachMove(ctx, before, read)
+	}
 	if err != nil {
 		return snapshot.Page{}, err
 	}
@@ -252,29 +265,22 @@ func (s *Store) latest(ctx context.Context, f snapshot.Filter) (snapshot.Page, e
 	return page, nil
 }
 
-// eachLatest calls f with each run that the filter selects until f returns false. The most recently
-// updated run comes first, apart from the runs that change while the index is read: these may come
-// last.
-func (s *Store) eachLatest(ctx context.Context, filter snapshot.Filter, f func(*foundRun) bool) error {
-	before, err := s.before(ctx, filter.After)
+// eachLatest calls f with each run, the most recently updated first, until f returns false. A run
+// that changes while the index is read may be missing.
+func (s *Store) eachLatest(ctx context.Context, f func(*foundRun) bool) error {
+	before, err := s.before(ctx, "")
 	if err != nil {
 		return err
 	}
-	l, seen := newLister(s), make(map[string]bool)
-	read := func(first, before uint64) (more bool, err error) {
-		return s.eachBetween(ctx, l, &filter, first, before, func(is *foundRun) bool {
-			if seen[is.info.RunID] {
-				return true
-			}
-			seen[is.info.RunID] = true
-			return f(is)
-		})
-	}
-	more, err := read(1, before)
-	if err != nil || !more || filter.After != "" {
-		return err
-	}
-	return s.eachMove(ctx, before, read)
+	seen := make(map[string]bool)
+	_, err = s.eachBetween(ctx, newLister(s), &snapshot.Filter{}, 1, before, func(is *foundRun) bool {
+		if seen[is.info.RunID] {
+			return true
+		}
+		seen[is.info.RunID] = true
+		return f(is)
+	})
+	return err
 }
 
 // maxMoves is how often a reader of the index looks for runs that have moved.

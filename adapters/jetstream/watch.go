@@ -139,7 +139,7 @@ func epoch(created time.Time) string { return strconv.FormatInt(created.UnixNano
 func (w *watcher) list(ctx context.Context, last uint64, yield func(snapshot.Change, error) bool) error {
 	w.store.reindexLagging(ctx)
 	shown := make(map[string]stamp)
-	err := w.store.eachLatest(ctx, snapshot.Filter{}, func(is *foundRun) bool {
+	err := w.store.eachLatest(ctx, func(is *foundRun) bool {
 		shown[is.info.RunID] = is.shown
 		w.stopped = !yield(snapshot.Change{Info: is.info}, nil)
 		return !w.stopped
