@@ -58,10 +58,7 @@ func (a *app) answer(ctx context.Context, runID, questionID, by, text string) er
 	if err != nil {
 		return usageErrorf("the answer is not JSON: %v; put a string in double quotes, and for the shell, put those in single quotes: '\"yes\"'", err)
 	}
-	if err := checkRunID(runID); err != nil {
-		return err
-	}
-	store, err := a.store()
+	store, err := a.storeOf(runID)
 	if err != nil {
 		return err
 	}

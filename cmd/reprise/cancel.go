@@ -35,10 +35,7 @@ func (a *app) cancelCommand() *cobra.Command {
 }
 
 func (a *app) cancel(ctx context.Context, runID, by, message string) error {
-	if err := checkRunID(runID); err != nil {
-		return err
-	}
-	store, err := a.store()
+	store, err := a.storeOf(runID)
 	if err != nil {
 		return err
 	}

@@ -67,10 +67,7 @@ func (a *app) completeQuestions(cmd *cobra.Command, args []string, prefix string
 	case 0:
 		return a.runIDs(cmd.Context(), nil, prefix), directive
 	case 1:
-		if checkRunID(args[0]) != nil {
-			return nil, directive
-		}
-		store, err := a.store()
+		store, err := a.storeOf(args[0])
 		if err != nil {
 			return nil, directive
 		}

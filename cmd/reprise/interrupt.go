@@ -57,10 +57,7 @@ func (a *app) user() string {
 }
 
 func (a *app) interrupt(ctx context.Context, runID, by, message string) error {
-	if err := checkRunID(runID); err != nil {
-		return err
-	}
-	store, err := a.store()
+	store, err := a.storeOf(runID)
 	if err != nil {
 		return err
 	}

@@ -46,10 +46,7 @@ func (a *app) repairCommand() *cobra.Command {
 }
 
 func (a *app) repair(ctx context.Context, runID string) error {
-	if err := checkRunID(runID); err != nil {
-		return err
-	}
-	store, err := a.store()
+	store, err := a.storeOf(runID)
 	if err != nil {
 		return err
 	}

@@ -92,10 +92,7 @@ func (a *app) continueCommand(what *continueAction, cmd *cobra.Command) *cobra.C
 }
 
 func (a *app) continueOne(ctx context.Context, what *continueAction, runID string) error {
-	if err := checkRunID(runID); err != nil {
-		return err
-	}
-	store, err := a.store()
+	store, err := a.storeOf(runID)
 	if err != nil {
 		return err
 	}

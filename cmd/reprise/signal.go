@@ -43,10 +43,7 @@ func (a *app) signal(ctx context.Context, runID, name, text string, o state.Sign
 	if err != nil {
 		return usageErrorf("the value is not JSON: %v; put a string in double quotes, and for the shell, put those in single quotes: '\"yes\"'", err)
 	}
-	if err := checkRunID(runID); err != nil {
-		return err
-	}
-	store, err := a.store()
+	store, err := a.storeOf(runID)
 	if err != nil {
 		return err
 	}

@@ -86,6 +86,14 @@ func checkRunID(runID string) error {
 	return nil
 }
 
+// storeOf opens the store for a command about the given run, which need not exist.
+func (a *app) storeOf(runID string) (*filestore.Store, error) {
+	if err := checkRunID(runID); err != nil {
+		return nil, err
+	}
+	return a.store()
+}
+
 // load opens the store and reads a run with its records.
 func (a *app) load(ctx context.Context, runID string) (*filestore.Store, *snapshot.Snapshot, error) {
 	store, _, found, err := a.loadRun(ctx, runID)
@@ -94,10 +102,7 @@ func (a *app) load(ctx context.Context, runID string) (*filestore.Store, *snapsh
 
 // loadRun is like load, and also returns the run with its records as they are stored.
 func (a *app) loadRun(ctx context.Context, runID string) (*filestore.Store, *snapshot.Run, *snapshot.Snapshot, error) {
-	if err := checkRunID(runID); err != nil {
-		return nil, nil, nil, err
-	}
-	store, err := a.store()
+	store, err := a.storeOf(runID)
 	if err != nil {
 		return nil, nil, nil, err
 	}
