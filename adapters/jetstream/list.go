@@ -120,7 +120,7 @@ func (s *Store) pickFrom(ctx context.Context, f snapshot.Filter, subjects []stri
 	if err != nil {
 		return snapshot.Page{}, err
 	}
-	l, seen := newLister(s), make(map[string]bool)
+	l := newLister(s)
 	read := func(from, to uint64) error {
 		for _, subject := range subjects {
 			for m, err := range s.readThere(ctx, s.names.index(), subject, from, to) {
@@ -130,8 +130,8 @@ func (s *Store) pickFrom(ctx context.Context, f snapshot.Filter, subjects []stri
 				is, err := l.look(ctx, m)
 				if err != nil {
 					return err
-				} else if is != nil && (from == 1 || !seen[is.info.RunID]) {
-					seen[is.info.RunID] = true
+				} else if is != nil && (from == 1 || !l.seen[is.info.RunID]) {
+					l.seen[is.info.RunID] = true
 					p.Add(is.info)
 				}
 			}
@@ -236,13 +236,10 @@ func (s *Store) latest(ctx context.Context, f snapshot.Filter) (snapshot.Page, e
 	if err != nil {
 		return snapshot.Page{}, err
 	}
-	l, seen, found := newLister(s), make(map[string]bool), []foundRun(nil)
+	l, found := newLister(s), []foundRun(nil)
 	read := func(first, before uint64) (more bool, err error) {
 		return s.eachBetween(ctx, l, &f, first, before, func(is *foundRun) bool {
-			if !seen[is.info.RunID] {
-				seen[is.info.RunID] = true
-				found = append(found, *is)
-			}
+			found = append(found, *is)
 			return f.Limit == 0 || len(found) < f.Limit
 		})
 	}
@@ -272,14 +269,7 @@ func (s *Store) eachLatest(ctx context.Context, f func(*foundRun) bool) error {
 	if err != nil {
 		return err
 	}
-	seen := make(map[string]bool)
-	_, err = s.eachBetween(ctx, newLister(s), &snapshot.Filter{}, 1, before, func(is *foundRun) bool {
-		if seen[is.info.RunID] {
-			return true
-		}
-		seen[is.info.RunID] = true
-		return f(is)
-	})
+	_, err = s.eachBetween(ctx, newLister(s), &snapshot.Filter{}, 1, before, f)
 	return err
 }
 
@@ -305,8 +295,8 @@ func (s *Store) eachMove(ctx context.Context, end uint64, read func(first, befor
 }
 
 // eachBetween calls f with each run that the filter selects in a part of the index, from its end
-// on, until f returns false. It reads the index in windows. As long as windows contain few selected
-// runs, it makes them larger.
+// on, until f returns false. Runs that l has already seen are left out. The index is read in
+// windows. As long as windows contain few selected runs, eachBetween makes them larger.
 func (s *Store) eachBetween(ctx context.Context, l *lister, filter *snapshot.Filter, first, before uint64, f func(*foundRun) bool) (more bool, err error) {
 	subjects := s.names.indexSubjects(filter.Status)
 	for window := uint64(firstWindow); before > first; {
@@ -326,7 +316,11 @@ func (s *Store) eachBetween(ctx context.Context, l *lister, filter *snapshot.Fil
 			if err != nil {
 				return false, err
 			}
-			if is != nil && filter.Matches(&is.info) && !f(is) {
+			if is == nil || l.seen[is.info.RunID] || !filter.Matches(&is.info) {
+				continue
+			}
+			l.seen[is.info.RunID] = true
+			if !f(is) {
 				return false, nil
 			}
 		}
@@ -387,9 +381,12 @@ func (s *Store) window(ctx context.Context, subjects []string, from, to uint64) 
 type lister struct {
 	store *Store
 	alive map[string]bool // sessions that have already been checked
+	seen  map[string]bool // IDs of the runs that have already been listed
 }
 
-func newLister(s *Store) *lister { return &lister{store: s, alive: make(map[string]bool)} }
+func newLister(s *Store) *lister {
+	return &lister{store: s, alive: make(map[string]bool), seen: make(map[string]bool)}
+}
 
 // look returns the run that a message in the index shows, or nil if the run no longer exists. If the
 // message is outdated, the index is corrected.
