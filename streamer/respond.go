@@ -3,13 +3,13 @@ package streamer
 import (
 	"encoding/json"
 	"errors"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/reprise-go/reprise/record"
+	"github.com/reprise-go/reprise/streamer/internal/wire"
 )
 
 // errorBody is the value of the field "error" in the body of every refusal.
@@ -21,12 +21,7 @@ type errorBody struct {
 // refuse answers a request with an error.
 func (h *Handler) refuse(w http.ResponseWriter, status int, code, message string) {
 	h.counters.refused.Add(1)
-	switch status {
-	case http.StatusTooManyRequests:
-		w.Header().Set("Retry-After", "5")
-	case http.StatusServiceUnavailable: // the clients should not all return at the same time
-		w.Header().Set("Retry-After", strconv.Itoa(3+rand.IntN(5)))
-	}
+	wire.RetryLater(w.Header(), status)
 	if status == http.StatusUnauthorized && w.Header().Get("WWW-Authenticate") == "" {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}

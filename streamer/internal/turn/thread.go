@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/reprise-go/reprise/streamer"
+	"github.com/reprise-go/reprise/streamer/internal/wire"
 )
 
 // A Refusal is an error that tells the sender why a request cannot be served. Message is for people,
@@ -66,11 +66,9 @@ func (r *Refusal) Header(header http.Header) (status int) {
 	case "method_not_allowed":
 		return http.StatusMethodNotAllowed
 	case "too_many":
-		header.Set("Retry-After", "5")
-		return http.StatusTooManyRequests
+		return wire.RetryLater(header, http.StatusTooManyRequests)
 	case "unavailable":
-		header.Set("Retry-After", strconv.Itoa(3+rand.IntN(5))) // the clients should not all return at the same time
-		return http.StatusServiceUnavailable
+		return wire.RetryLater(header, http.StatusServiceUnavailable)
 	case "unreadable":
 		return http.StatusInternalServerError
 	}
