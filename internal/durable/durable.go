@@ -11,12 +11,16 @@ import (
 	"syscall"
 )
 
-// sync is replaced by tests.
-var sync = (*os.File).Sync
+// A syncer syncs a file or a directory, as (*os.File).Sync does.
+type syncer func(*os.File) error
 
 // WriteFile calls write to write a file that only its owner can read. It replaces an existing file
 // only when the new one is complete and synced. When WriteFile returns nil, the new file is durable.
 func WriteFile(name string, write func(io.Writer) error) error {
+	return writeFile(name, write, (*os.File).Sync)
+}
+
+func writeFile(name string, write func(io.Writer) error, sync syncer) error {
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {
 		return err
@@ -35,30 +39,32 @@ func WriteFile(name string, write func(io.Writer) error) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	return syncDir(filepath.Dir(name))
+	return syncDir(filepath.Dir(name), sync)
 }
 
 // MkdirAll creates a directory that only its owner can read, and the missing directories above it.
 // When it returns nil, their names are durable.
-func MkdirAll(dir string) error {
+func MkdirAll(dir string) error { return mkdirAll(dir, (*os.File).Sync) }
+
+func mkdirAll(dir string, sync syncer) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil
 	}
 	parent := filepath.Dir(dir)
 	if parent != dir {
-		if err := MkdirAll(parent); err != nil {
+		if err := mkdirAll(parent, sync); err != nil {
 			return err
 		}
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return syncDir(parent)
+	return syncDir(parent, sync)
 }
 
 // syncDir makes the names in a directory durable. It returns nil if the directory cannot be synced:
 // Windows never can, and some file systems cannot either.
-func syncDir(dir string) error {
+func syncDir(dir string, sync syncer) error {
 	f, err := os.Open(dir)
 	if err == nil {
 		err = errors.Join(sync(f), f.Close())

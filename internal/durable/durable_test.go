@@ -13,16 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// onSync calls the function with the name of each file and directory that is synced.
-func onSync(t *testing.T, do func(name string) error) {
-	t.Helper()
-	before := sync
-	t.Cleanup(func() { sync = before })
-	sync = func(f *os.File) error {
+// observed returns a syncer that first calls do with the name of the file or directory.
+func observed(do func(name string) error) syncer {
+	return func(f *os.File) error {
 		if err := do(f.Name()); err != nil {
 			return err
 		}
-		return before(f)
+		return f.Sync()
 	}
 }
 
@@ -37,7 +34,7 @@ func TestDirectoryIsSyncedAfterTheFileHasItsName(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "file")
 	var synced []string
-	onSync(t, func(what string) error {
+	sync := observed(func(what string) error {
 		if what == dir {
 			assert.FileExists(t, name)
 			what = "directory"
@@ -48,7 +45,7 @@ func TestDirectoryIsSyncedAfterTheFileHasItsName(t *testing.T) {
 		synced = append(synced, what)
 		return nil
 	})
-	require.NoError(t, WriteFile(name, text("hello")))
+	require.NoError(t, writeFile(name, text("hello"), sync))
 	assert.Equal(t, []string{"file", "directory"}, synced)
 	data, err := os.ReadFile(name)
 	require.NoError(t, err)
@@ -64,8 +61,8 @@ func TestFileIsKeptIfTheNewOneCannotBeWritten(t *testing.T) {
 	require.NoError(t, WriteFile(name, text("old")))
 	down := errors.New("down")
 	require.ErrorIs(t, WriteFile(name, func(io.Writer) error { return down }), down)
-	onSync(t, func(string) error { return syscall.EIO })
-	require.ErrorIs(t, WriteFile(name, text("new")), syscall.EIO)
+	fails := observed(func(string) error { return syscall.EIO })
+	require.ErrorIs(t, writeFile(name, text("new"), fails), syscall.EIO)
 	data, err := os.ReadFile(name)
 	require.NoError(t, err)
 	assert.Equal(t, "old", string(data))
@@ -77,13 +74,13 @@ func TestFileIsKeptIfTheNewOneCannotBeWritten(t *testing.T) {
 func TestNamesOfNewDirectoriesAreSynced(t *testing.T) {
 	dir := t.TempDir()
 	var synced []string
-	onSync(t, func(name string) error {
+	sync := observed(func(name string) error {
 		synced = append(synced, name)
 		return syscall.EINVAL // the file system cannot sync directories
 	})
-	require.NoError(t, MkdirAll(filepath.Join(dir, "a", "b")))
+	require.NoError(t, mkdirAll(filepath.Join(dir, "a", "b"), sync))
 	assert.Equal(t, []string{dir, filepath.Join(dir, "a")}, synced)
-	require.NoError(t, MkdirAll(filepath.Join(dir, "a", "b")))
+	require.NoError(t, mkdirAll(filepath.Join(dir, "a", "b"), sync))
 	assert.Len(t, synced, 2)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
 	require.Error(t, MkdirAll(filepath.Join(dir, "file", "a")))
